@@ -222,6 +222,74 @@ def test_what_is_tracked_is_saved_and_is_left_alone_when_not_training(rows):
     assert torch.isfinite(before)
 
 
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_batch_that_is_pushed_at_both_ends_is_the_engines_objective(rows, loss, weighted):
+    y, scores, counts = rows
+    weight = counts if weighted else None
+    settings = {"p": 4.0, "loss": loss, "end": "both", "balance": 0.3}
+    engine = build_objective(y, weight, **settings).value_grad(scores)
+    value, slopes = of(PushLoss(**settings), scores, y, weight)
+    assert value == pytest.approx(engine[0], rel=1e-9)
+    np.testing.assert_allclose(slopes, engine[1], rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("end", ["top", "bottom"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_kernels_answer_is_the_value_and_the_gradient(rows, end, weighted, monkeypatch):
+    from toprank.interop.torch import exponential
+    from toprank.interop.torch import loss as module
+
+    def as_kernels(f, positive, weight, p):
+        w = torch.ones_like(f) if weight is None else weight
+        a, b = (positive > 0) & (w > 0), (positive <= 0) & (w > 0)
+        high, low = torch.log(w[a]) - f[a], torch.log(w[b]) + p * f[b]
+        slopes = torch.zeros_like(f)
+        slopes[a], slopes[b] = -torch.softmax(high, 0), torch.softmax(low, 0)
+        value = torch.logsumexp(high, 0) - torch.log(w[a].sum())
+        return value + (torch.logsumexp(low, 0) - torch.log(w[b].sum())) / p, slopes
+
+    y, scores, counts = rows
+    weight = counts if weighted else None
+    plain = of(PushLoss(p=4.0, end=end), scores, y, weight)
+    for where in (exponential, module):  # as on a GPU
+        monkeypatch.setattr(where, "has_fused_kernels", lambda f: True)
+    monkeypatch.setattr(exponential, "value_and_gradient", as_kernels)
+    found = of(lambda *rows: 2.0 * PushLoss(p=4.0, end=end)(*rows), scores, y, weight)
+    assert found[0] == pytest.approx(2 * plain[0], rel=1e-12)
+    np.testing.assert_allclose(found[1], 2 * plain[1], rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("loss", LOSSES[1:])
+def test_pair_sums_on_a_device_are_those_of_the_host(rows, loss, monkeypatch):
+    from toprank.interop.torch import heights
+    from toprank.losses import get_loss
+    from toprank.pair_sums import pair_sum
+
+    monkeypatch.setattr(heights, "PAIRS_ON_DEVICE", 100)  # several blocks
+    y, scores, counts = rows
+    a, b, v, u = scores[y], scores[~y], counts[y], counts[~y]
+    host = pair_sum(get_loss(loss), a, b)
+    there = heights._OnDevice(get_loss(loss), torch.tensor(a), torch.tensor(b))
+    v_there, u_there = torch.tensor(v), torch.tensor(u)
+    wanted = [*host.to_outer((0, 1), v), *host.to_inner((1,), u)]
+    found = [*there.to_outer((0, 1), v_there), *there.to_inner((1,), u_there)]
+    found += there.slopes(v_there, u_there)
+    for mine, theirs in zip(found, [*wanted, wanted[1], wanted[2]], strict=True):
+        np.testing.assert_allclose(mine.numpy(), theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_heights_are_not_tracked_when_not_training(rows):
+    y, scores, _ = rows
+    f, target, index = torch.tensor(scores), torch.tensor(y), torch.arange(len(y))
+    loss = PushLoss(mode="minibatch", loss="logistic", n_rows=len(y)).eval()
+    assert loss(f, target, index=index) == PushLoss(mode="minibatch", loss="logistic").eval()(
+        f, target
+    )
+    assert torch.all(torch.isnan(loss.log_heights))
+    assert "p=4, price='power', loss='logistic', mode='minibatch'" in repr(loss)
+
+
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [

@@ -236,3 +236,22 @@ def test_rows_of_no_weight_are_no_part_of_the_order_of_time():
     whole = on_blocks(blocks.from_arrays(X, y, weight, groups=time), ps=(1,), cv=cv)
     part = on_blocks(blocks.from_arrays(X[there], y[there], groups=time[there]), ps=(1,), cv=cv)
     assert_same_choice(whole, part, tol=1e-6)
+
+
+def test_a_fold_of_one_class_is_named():
+    X, y, _ = rows(300)
+    source = blocks.from_arrays(X, y, groups=np.where(y == 1, 0, np.arange(300)), block_rows=100)
+    with pytest.raises(ValueError, match=r"Fold \d has rows of one class only"):
+        on_blocks(source, cv=3, ps=(1,), alphas=(1e-2,))
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_rows_aside_of_one_class_have_no_interval_and_say_why(share):
+    X, y, _ = rows(1_000)
+    y[800:] = share
+    source = blocks.from_arrays(X, y, groups=np.arange(1_000), block_rows=400)
+    few = {"ps": (1,), "alphas": (1e-2,), "scoring": "average_precision"}
+    ranker = PNormPushCV(**few, cv=TimeOrderedSplit(2), test_size=0.2)
+    with pytest.warns(UserWarning, match=r"score_interval_ is None\. .*class"):
+        found = ranker.fit_blocks(source)
+    assert found.score_interval_ is None

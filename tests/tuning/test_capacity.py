@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.tuning import capacity_threshold
+from toprank.tuning import capacity, capacity_threshold
 
 
 @given(
@@ -162,3 +162,37 @@ def test_a_number_of_days_gives_an_interval_that_holds_uneven_days():
 def test_the_note_is_made_for_rare_and_for_very_many_alerts(mean):
     found = capacity_threshold(np.arange(10.0), mean, 10 / mean if mean < 1 else 1e-3)
     assert "Poisson" in found.note
+
+
+@pytest.mark.parametrize("more", [0.0, 3.0])
+@pytest.mark.parametrize("tail", [0.975, 0.025])
+def test_very_many_alerts_have_the_interval_of_the_normal_law(more, tail):
+    below, above = (
+        capacity._exceeded_count(x * capacity._MANY, more, tail) for x in (0.999, 1.001)
+    )
+    assert above / below == pytest.approx(1.001 / 0.999, rel=1e-6)
+    assert (above > 1.001 * capacity._MANY) == (tail < 0.5)
+
+
+def test_the_chance_of_very_many_alerts_is_that_of_somewhat_fewer():
+    def chance(mean):
+        spread = np.sqrt(mean)
+        return capacity._chance_within(mean, 4.0, (mean - spread, mean + 2 * spread))
+
+    assert chance(1.001e9) == pytest.approx(chance(0.999e9), abs=1e-4)
+
+
+def test_alerts_as_rare_as_rounding_are_one_at_the_most():
+    assert capacity._exceeded_count(1e-14, 0.0, 1e-15) == 1.0
+    assert capacity._exceeded_count(1e-14, 0.0, 0.025) == 0.0
+
+
+def test_where_nothing_fits_there_is_no_precision_and_days_differ_by_chance():
+    found = capacity_threshold(np.ones(30), 1, period=np.arange(30) % 3, y=np.arange(30) % 2)
+    assert found.threshold == np.inf and found.expected == 0
+    assert found.precision is None and found.dispersion == 1.0
+
+
+def test_weights_that_count_no_items_are_refused():
+    with pytest.raises(ValueError, match="expected counts of items"):
+        capacity_threshold(np.arange(3.0), 1, sample_weight=[1e30, 1.0, 1.0])

@@ -125,3 +125,11 @@ def test_a_fold_without_a_standard_error_has_no_interval():
     found = NestedScores(outer, np.array([[0.1, np.inf, 0.1, 0.1, 0.1]]), outer)
     with pytest.raises(ValueError, match="standard error of auc is inf"):
         found.interval(Scoring("auc"), "", 0.95, 20)
+
+
+def test_a_metric_without_bounds_has_an_interval_of_students_law():
+    scores = NestedScores(np.full((1, 5), 3.0), np.full((1, 5), 0.5), np.full((1, 5), 3.0))
+    found = scores.interval(Scoring(lambda y, s: float(np.mean(s))), "choice", 0.95, 11)
+    error = 0.5 / np.sqrt(5)
+    assert found.estimate == 3.0
+    assert (found.low, found.high) == pytest.approx((3 - 2.2281 * error, 3 + 2.2281 * error), 1e-4)

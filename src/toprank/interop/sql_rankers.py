@@ -82,8 +82,7 @@ def _prepared_sql(ranker: BaseEstimator, columns: SqlColumns, steps: SqlSteps) -
     form = additive_form(ranker.ranker_)
     slopes = np.zeros(len(made.owner))
     for j, term in form.terms.items():
-        if not isinstance(term, Line):
-            raise ValueError(f"{type(ranker.ranker_).__name__} is not linear.")
+        assert isinstance(term, Line)  # only linear rankers are fitted to prepared columns
         slopes[j] = term.slope
     n, gaps = len(made.plain), len(made.gaps)
     lost = dict(zip(made.gaps.tolist(), slopes[n : n + gaps].tolist(), strict=True))

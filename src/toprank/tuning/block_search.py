@@ -263,11 +263,9 @@ class BlockSearch:
                 table[one, fold], tested[fold] = self.score.sign * value, ranked.n_rows
         return table, tested
 
-    def interval_aside(self, chosen: int) -> Interval | None:
+    def interval_aside(self, chosen: int) -> Interval:
         """Interval of the metric on the rows kept aside, by the choice fitted to the others."""
         coef = self._coefs(self.whole)[chosen : chosen + 1]
         ((positive, weight, scores, groups),) = self._gather("aside", [coef])
-        if len(positive) == 0 or positive.all() or not positive.any():
-            return None
         clusters = groups if getattr(self.folds, "by_group", False) else None
         return self.score.interval(positive, scores[0], weight, clusters, self.level)
