@@ -1,6 +1,7 @@
 """The results behind the page: the same folds for all, and figures that can be checked."""
 
 import json
+from dataclasses import replace
 from time import process_time
 
 import numpy as np
@@ -17,8 +18,10 @@ pd = pytest.importorskip("pandas", reason="the tables are pandas data frames")
 from toprank import PNormPush  # noqa: E402
 from toprank.inference import interval  # noqa: E402
 from toprank.metrics import precision_at  # noqa: E402
+from toprank.models.preparation import Preparation  # noqa: E402
 from toprank.report import build  # noqa: E402
-from toprank.report.held_out import ALPHA, merge, score_held_out  # noqa: E402
+from toprank.report.held_out import merge, score_held_out  # noqa: E402
+from toprank.report.pushes import ALPHA, fit_pushes  # noqa: E402
 from toprank.report.table import Table  # noqa: E402
 
 
@@ -65,6 +68,34 @@ def test_every_row_is_scored_by_a_push_that_has_not_seen_it(table, held, numbers
         for j in range(4):
             order = np.argsort(naive[fold == j])
             assert np.all(np.diff(scores[fold == j][order]) > 0)
+
+
+def test_fits_that_start_from_those_to_all_rows_give_the_same_scores(table, held):
+    whole = fit_pushes(table, (1.0, 8.0), table.rows, 0)
+    again = score_held_out(table, (1.0, 8.0), held.folds, 0, lambda step: None, whole)
+    np.testing.assert_allclose(again.pushes, held.pushes, atol=1e-4)
+
+
+def test_another_preparation_is_not_started_from(table, held):
+    whole = fit_pushes(table, (1.0,), table.rows, 0)
+    assert whole.resembles(held.models[0].preparation)
+    fewer = Preparation("linear").finish(
+        replace(table.schema, columns=table.schema.columns[1:]),
+        Preparation("linear").describe(table.schema, table.rows.X),
+    )
+    assert not whole.resembles(fewer)
+
+
+@pytest.mark.more
+def test_what_the_rows_support_counts_their_weights(numbers):
+    weights = np.random.default_rng(0).integers(1, 4, size=len(numbers))
+    weighted = build(numbers.assign(w=weights), "y", weight="w", k=40, ps=(4,), cv=3)
+    repeated = numbers.loc[np.repeat(numbers.index, weights)]
+    lines = [
+        one.to_dict()["support"]["lines"][0] for one in (weighted, build(repeated, "y", ps=(4,)))
+    ]
+    carried = [line["effective_negatives"] for line in lines]
+    assert carried[0] == pytest.approx(carried[1], rel=1e-3)
 
 
 @given(st.integers(0, 10**6))

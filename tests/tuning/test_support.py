@@ -1,10 +1,11 @@
 """How hard a push the sample can support, and the papers' experiments about it."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.model_selection import StratifiedShuffleSplit
 
 import toprank.bounds
@@ -84,6 +85,17 @@ def test_weights_are_repetitions(rows):
     for one, other in zip(weighted.lines, repeated.lines, strict=True):
         assert one.effective_negatives == pytest.approx(other.effective_negatives, rel=1e-3)
         assert one.test_risk == pytest.approx(other.test_risk, abs=5e-3)
+
+
+def test_rows_that_are_mostly_zero_are_judged_as_if_they_were_stored_sparsely():
+    rng = np.random.default_rng(2)
+    X = (rng.random((400, 20)) < 0.1).astype(float)
+    y = X[:, :4].sum(axis=1) + rng.normal(size=400) > 1
+    dense, stored = (supported_p(rows, y, ps=(1, 8)) for rows in (X, sparse.csr_array(X)))
+    for one, other in zip(dense.lines, stored.lines, strict=True):
+        ours, theirs = asdict(one), asdict(other)
+        assert ours.pop("reason") == theirs.pop("reason")
+        assert ours == pytest.approx(theirs, rel=1e-6)
 
 
 def test_the_verdict_says_what_a_push_rests_on(rows, support):

@@ -15,22 +15,21 @@ import sklearn
 from toprank._arrays import JsonObject, TableLike
 from toprank._text import clean_text, count, format_p, plain
 from toprank._version import __version__
-from toprank.folds import Fold, check_powers
+from toprank.folds import check_powers
 from toprank.models.concern import LEAK, NOTE, Concern
 from toprank.models.errors import ModelError, catch_warnings
 from toprank.models.fit import labelled_rows
 from toprank.models.look import find_concerns
-from toprank.models.preparation import Preparation
 from toprank.report.decisions import Parts, promise_results
 from toprank.report.front import front_results
-from toprank.report.held_out import ALPHA, HeldOut, score_held_out
+from toprank.report.held_out import HeldOut, score_held_out
+from toprank.report.pushes import ALPHA, Pushes, fit_pushes
 from toprank.report.report import SMALLEST, Report
 from toprank.report.results import results
 from toprank.report.shipped import Shipped, fit_shipped
 from toprank.report.subjects import subject_today
 from toprank.report.table import Table
-from toprank.tuning import supported_p
-from toprank.tuning.support import Support
+from toprank.tuning.support import Support, support_of_scores
 
 #: Called as progress(step, done, total).
 Progress = Callable[[str, int, int], None]
@@ -156,7 +155,7 @@ def build(
     powers = check_powers(ps)
     _check_count("k", k, 1)
     _check_count("cv", cv, 2)
-    tell = _Teller(progress, 3 + cv * (len(powers) + 2) + 2 + (fit is not None))
+    tell = _Teller(progress, 4 + 3 * cv + (fit is not None))
     tell("reading the table")
     drop = (*drop, *([] if today is None else [today]))
     parts = Parts(by_group, by, per_entity)
@@ -186,9 +185,11 @@ def build(
             tell("fitting the model")
             shown = fit_shipped(frame, whole, options, random_state)
             first = None if shown is None else _front(shown, k, today, value_positive, cost, parts)
-        held = score_held_out(table, powers, folds, random_state, tell)
+        tell("the push on all rows")
+        pushes = fit_pushes(table, powers, table.rows, random_state)
+        held = score_held_out(table, powers, folds, random_state, tell, pushes)
         tell("what strength the data supports")
-        support, unsupported = _measure_support(table, powers, folds, random_state)
+        support, unsupported = _measure_support(table, held, pushes)
         tell("measuring")
         data = results(table, held, support, k, cv)
     said = [*notes, *_list_concerns(concerns), *_sampled(whole, table), *data["notes"]]
@@ -262,16 +263,17 @@ def _check_count(name: str, value: object, least: int) -> None:
 
 
 def _measure_support(
-    table: Table, powers: tuple[float, ...], folds: list[Fold], random_state: int
+    table: Table, held: HeldOut, pushes: Pushes
 ) -> tuple[Support | None, list[str]]:
-    """What the sample supports, on the prepared columns; or why it cannot be determined."""
-    finite = [p for p in powers if np.isfinite(p)]
+    """What the sample supports, by the fits that there are; or why it cannot be determined."""
+    finite = [j for j, p in enumerate(held.ps) if np.isfinite(p)]
     if not finite:
         return None, ["Strength ∞ rests on the highest negative alone; give finite strengths too."]
-    columns = table.for_lines(table.rows)
-    Z = Preparation("linear", random_state).fit_transform(table.schema, columns)
+    pairs = [model.scores for model in held.models]
+    of_folds = [(trained[finite], tested[finite]) for trained, tested in pairs]
+    powers, of_all = [held.ps[j] for j in finite], pushes.scores(pushes.Z)[finite]
     try:
-        return supported_p(Z, table.rows.y, ps=finite, alpha=ALPHA, cv=folds), []
+        return support_of_scores(powers, table.rows, of_all, held.folds, of_folds), []
     except ValueError as error:
         return None, [f"What strength the data supports cannot be determined: {error}"]
 

@@ -6,7 +6,6 @@ other rows than those it is measured on.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,13 +26,12 @@ from toprank.models.preparation import Preparation
 from toprank.models.rows import ScoredRows, TrainingRows
 from toprank.rankers import PNormPush
 from toprank.report.measures import LEVEL, Figure, in_folds
+from toprank.report.pushes import Pushes, fit_pushes
 from toprank.report.table import Table
 from toprank.tuning import Candidate, PChoice
-from toprank.tuning.support import Support
+from toprank.tuning.support import FoldScores, Support
 
-LOGISTIC, TREES = "logistic regression", "boosted trees"
-#: L2 penalty of the push, on its normalised objective.
-ALPHA = 1e-3
+PUSH, LOGISTIC, TREES = "the push at every strength", "logistic regression", "boosted trees"
 #: Bins of all columns of boosted trees together, within 63 to 255 of each: with many columns the
 #: search over bins takes most of the time.
 _BINS = 6_000
@@ -53,6 +51,7 @@ class FoldModels:
     preparation: Preparation
     rankers: list[PNormPush]
     centre: list[FloatArray]  # mean contribution of each column over the rows tested, one per p
+    scores: FoldScores  # of the rows trained on and tested
 
     def explain(self, columns: Mapping[str, AnyArray], which: int) -> FloatArray:
         """What each column adds to the scores of rows, against the mean row of the fold."""
@@ -109,11 +108,17 @@ class HeldOut:
 
 
 def score_held_out(
-    table: Table, ps: Sequence[float], folds: list[Fold], random_state: int, tell: Tell
+    table: Table,
+    ps: Sequence[float],
+    folds: list[Fold],
+    random_state: int,
+    tell: Tell,
+    whole: Pushes | None = None,
 ) -> HeldOut:
     """Fit every ranker in every fold, and score the rows left out of it; merge the folds' lists.
 
-    A row tested in several folds keeps its last score.
+    A row tested in several folds keeps its last score. ``whole`` are the pushes fitted to all rows,
+    which those of the folds start from.
     """
     n = len(table.rows)
     names = [*(strength(p) for p in ps), LOGISTIC, TREES]
@@ -123,7 +128,7 @@ def score_held_out(
     for j, (train, test) in enumerate(folds):
         trained, tested = table.rows.take(train), table.rows.take(test)
         tested_in[test] = j
-        model, of_fold = _score_linear(table, ps, trained, tested, random_state, tell)
+        model, of_fold = _score_linear(table, ps, trained, tested, random_state, tell, whole)
         tell(TREES)
         of_fold.append(_score_trees(table, trained, tested, random_state, model.preparation))
         scores[:, test] = of_fold
@@ -182,25 +187,21 @@ def _score_linear(
     tested: TrainingRows,
     random_state: int,
     tell: Tell,
+    whole: Pushes | None,
 ) -> tuple[FoldModels, list[FloatArray]]:
-    """Every p, each starting from the one before, and logistic regression."""
-    preparation = Preparation("linear", random_state)
-    Z = preparation.fit_transform(table.schema, table.for_lines(trained), trained.weight)
+    """Every p, and logistic regression."""
+    tell(PUSH)
+    pushes = fit_pushes(table, ps, trained, random_state, whole)
+    preparation, Z = pushes.preparation, pushes.Z
     Z_tested = preparation.transform(table.for_lines(tested))
-    rankers, scores, centres = [], [], []
-    ranker = PNormPush(ps[0], alpha=ALPHA, warm_start=True)
-    for p in ps:
-        tell(f"the push at {strength(p)}")
-        ranker = copy.deepcopy(ranker).set_params(p=p).fit(Z, trained.y, trained.weight)
-        rankers.append(ranker)
-        scores.append(ranker.decision_function(Z_tested))
-        # contributions are linear in Z: that of the mean row is their mean
-        mean = Z_tested.mean(axis=0, keepdims=True)
-        centres.append(_by_column(ranker, mean, preparation)[0])
+    scores = pushes.scores(Z_tested)
+    # contributions are linear in Z: that of the mean row is their mean
+    mean = Z_tested.mean(axis=0, keepdims=True)
+    centres = [_by_column(ranker, mean, preparation)[0] for ranker in pushes.rankers]
     tell(LOGISTIC)
     logistic = LogisticRegression(max_iter=1000).fit(Z, trained.y, trained.weight)
-    scores.append(logistic.decision_function(Z_tested))
-    return FoldModels(preparation, rankers, centres), scores
+    model = FoldModels(preparation, pushes.rankers, centres, (pushes.scores(Z), scores))
+    return model, [*scores, logistic.decision_function(Z_tested)]
 
 
 def _by_column(ranker: PNormPush, Z: FloatArray, preparation: Preparation) -> FloatArray:

@@ -18,7 +18,8 @@ from toprank.inference import interval
 from toprank.metrics import pnorm_risk
 from toprank.pairs import Rows, check_rows
 from toprank.rankers.linear import PNormPush
-from toprank.tuning.grid import GridFit, fit_grid
+from toprank.tuning.grid import fit_grid
+from toprank.tuning.rows import TuningRows
 
 if TYPE_CHECKING:
     from toprank.losses import Loss
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 _ORDERS, _RISK = 1000, 0.003
 #: Rows of a random order that are drawn.
 _MOST_DRAWN = 1000
+
+#: Scores of the rows trained on and of those held out, a line per p.
+FoldScores = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -227,21 +231,57 @@ def supported_p(
         raise ValueError("p = inf rests on the highest negative alone; take finite values of ps.")
     folds = folds_of(cv, rows.y, groups=groups, time=time, gap=gap, weight=rows.weight)
     templates = [PNormPush(p, alpha=alpha, loss=loss, tol=1e-5) for p in powers]
+    light = TuningRows(rows.X, rows.y, rows.weight).in_lighter_form()
     workers = Workers(n_jobs)
     with workers.start_threads():
-        whole = fit_grid(templates, 1, rows.X, rows.y, rows.weight)
-        carried = [
-            _effective_negatives(p, scores[~rows.y], rows.counts[~rows.y])
-            for p, scores in zip(powers, whole.scores(rows.X), strict=True)
-        ]
+        whole = fit_grid(templates, 1, light.X, light.y, light.weight)
 
-        def of_fold(fold: Fold) -> FloatArray:
-            train, test = (rows.take(part) for part in fold)
+        def of_fold(fold: Fold) -> FoldScores:
+            train, test = (light.take(part) for part in fold)
             fitted = fit_grid(templates, 1, train.X, train.y, train.weight, whole)
-            return _risks(powers, fitted, train, test)
+            return fitted.scores(train.X), fitted.scores(test.X)
 
-        risks = np.array(list(workers.map(of_fold, folds)))
-    random = _random_risks(powers, [rows.take(test) for _, test in folds])
+        scores = list(workers.map(of_fold, folds))
+    of_all = whole.scores(light.X)
+    limits = (min_negatives, max_relative_error)
+    return support_of_scores(powers, light, of_all, folds, scores, *limits)
+
+
+def support_of_scores(
+    powers: Sequence[float],
+    rows: Rows,
+    whole: FloatArray,
+    folds: Sequence[Fold],
+    scores: Sequence[FoldScores],
+    min_negatives: float = 10.0,
+    max_relative_error: float = 0.3,
+) -> Support:
+    """Judge pushes that have been fitted, one per p, by the scores that they give.
+
+    Parameters
+    ----------
+    powers : sequence of float
+        The values of p; finite.
+    rows : Rows
+        The labels and weights of the sample; X is not read.
+    whole : array of shape (n_powers, n)
+        Scores of the sample by the fits to all of it.
+    folds : sequence of (rows trained on, rows held out)
+    scores : sequence of (array, array)
+        For each fold the scores of both parts by the fits to the first, a line per p.
+    min_negatives, max_relative_error : float
+        As in `supported_p`.
+    """
+    rows = Rows(None, rows.y, rows.weight)
+    parts = [(rows.take(train), rows.take(test)) for train, test in folds]
+    carried = [
+        _effective_negatives(p, line[~rows.y], rows.counts[~rows.y])
+        for p, line in zip(powers, whole, strict=True)
+    ]
+    risks = np.array(
+        [_risks(powers, *part, *lines) for part, lines in zip(parts, scores, strict=True)]
+    )
+    random = _random_risks(powers, [test for _, test in parts])
     return Support(
         tuple(
             _line_of_p(p, negatives, risks[:, j], random[j], min_negatives, max_relative_error)
@@ -266,12 +306,12 @@ def _effective_negatives(p: float, scores: FloatArray, count: FloatArray) -> flo
     return float(np.dot(count, share) ** 2 / np.dot(count, share**2))
 
 
-def _risks(powers: Sequence[float], fitted: GridFit, train: Rows, test: Rows) -> FloatArray:
+def _risks(
+    powers: Sequence[float], train: Rows, test: Rows, of_train: FloatArray, of_test: FloatArray
+) -> FloatArray:
     """For each p: normalised R_p on the rows trained on, held out, and the error there."""
     found = []
-    for p, on_train, on_test in zip(
-        powers, fitted.scores(train.X), fitted.scores(test.X), strict=True
-    ):
+    for p, on_train, on_test in zip(powers, of_train, of_test, strict=True):
         trained = pnorm_risk(train.y, on_train, p, normalize=True, sample_weight=train.weight)
         held_out = interval(
             "pnorm_risk", test.y, on_test, p=p, normalize=True, sample_weight=test.weight
