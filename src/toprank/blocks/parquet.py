@@ -84,11 +84,9 @@ class ParquetSource(LocalSource):
                     index += 1
 
     def name_of(self, index: int) -> str:
-        for cut in self._cuts():
-            if cut.index == index:
-                path = self.parts[cut.file].path
-                return f"{path}, row group {cut.group}, rows {cut.start} to {cut.stop - 1}"
-        return f"block {index}"
+        cut = next(cut for cut in self._cuts() if cut.index == index)
+        path = self.parts[cut.file].path
+        return f"{path}, row group {cut.group}, rows {cut.start} to {cut.stop - 1}"
 
     def identity(self) -> bytes:
         """What the footers of the files say: sizes, places, least and largest entries of columns.

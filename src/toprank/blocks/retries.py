@@ -49,8 +49,9 @@ def try_again(what: str, action: Callable[[], Answer]) -> Answer:
     action : callable
         Raises OSError (timeouts and lost connections are such) where the store fails.
     """
-    wait = FIRST_WAIT
-    for left in range(TRIES - 1, -1, -1):
+    wait, left = FIRST_WAIT, TRIES
+    while True:
+        left -= 1
         try:
             return action()
         except _FOR_GOOD:
@@ -66,7 +67,6 @@ def try_again(what: str, action: Callable[[], Answer]) -> Answer:
         go_on()
         time.sleep(wait)
         wait *= 2
-    raise AssertionError("the last try returns or raises")
 
 
 class RetriedFile(io.RawIOBase):
