@@ -10,7 +10,15 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 
-from toprank.datasets import _openml, fetch, load_ionosphere, load_magic, load_spambase, load_wdbc
+from toprank.datasets import (
+    _bundled,
+    _openml,
+    fetch,
+    load_ionosphere,
+    load_magic,
+    load_spambase,
+    load_wdbc,
+)
 from toprank.datasets._openml import SOURCES
 
 # loader, rows, features, positives, name of class 1
@@ -283,3 +291,31 @@ def test_fetch_by_number_compares_numbers_with_numbers_only(openml, tmp_path):
     small(openml)
     with pytest.raises(ValueError, match=r"'many'.*0\.5"):
         fetch(data_id=1, target="x", positive="many", data_home=tmp_path, as_frame=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KeyError("data_set_description"), "are not what OpenML sends .KeyError.*Remove"),
+        (KeyError("Could not find target_column='x'"), "has no column .*pass target="),
+        (PermissionError(13, "Permission denied", "/cache/x"), "the cache of OpenML data set 310"),
+    ],
+)
+def test_fetch_tells_strange_files_from_strange_requests(tmp_path, monkeypatch, error, said):
+    def fail(**given):
+        raise error
+
+    monkeypatch.setattr(_openml, "fetch_openml", fail)
+    with pytest.raises((ValueError, OSError), match=said):
+        fetch("mammography", data_home=tmp_path)
+
+
+def test_a_set_without_a_single_target_is_refused():
+    with pytest.raises(ValueError, match="has no single target; pass target="):
+        _openml._binary_labels(np.zeros((3, 2)), SOURCES["mammography"])
+
+
+def test_a_damaged_file_of_the_package_is_named(monkeypatch):
+    monkeypatch.setattr(_bundled.gzip, "decompress", lambda data: b"no lines at all")
+    with pytest.raises(OSError, match=r"magic.*is damaged .*install toprank again"):
+        load_magic()

@@ -336,3 +336,12 @@ def test_columns_are_summed_as_one_by_one(way, loss, spread):
         for k, found in enumerate(all_at_once((0, 1), columns)):
             wanted = np.stack([single((0, 1), column)[k] for column in columns.T], axis=1)
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic", "hinge", "squared_hinge"])
+def test_weights_however_small_lose_no_digits(loss):
+    rng = np.random.default_rng(0)
+    a, b, v = rng.normal(size=30), rng.normal(size=20), rng.random(30)
+    sums = pair_sum(get_loss(loss), a, b)
+    whole, tiny = sums.log_heights_of_any(v), sums.log_heights_of_any(v * 2.0**-1000)
+    np.testing.assert_allclose(tiny, whole - 1000 * np.log(2.0), rtol=1e-13)

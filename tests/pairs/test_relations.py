@@ -94,3 +94,17 @@ def test_listed_pairs_name_their_winners_and_losers_and_refuse_rows_that_are_not
     assert pairs != [[0, 1], [2, 1]] and pairs == Pairs([[0, 1], [2, 1]], 3)
     with pytest.raises(ValueError, match=r"rows must lie in 0, \.\.\., 2"):
         pairs.take([0, 5])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_listed_pairs_are_thinned_with_their_weights(weighted):
+    rng = np.random.default_rng(0)
+    inner, outer = rng.integers(0, 200, 400), rng.integers(200, 400, 400)
+    weight = rng.random(400) if weighted else None
+    whole = Explicit(inner, outer, weight)
+    rows, thin = whole.thin(50)
+    assert thin.n_pairs <= 25 + 1 and len(rows) <= 2 * thin.n_pairs
+    weights = whole.pair_weight if weighted else np.zeros(400)
+    listed = set(zip(whole.inner_rows, whole.outer_rows, weights, strict=True))
+    kept = thin.pair_weight if weighted else np.zeros(thin.n_pairs)
+    assert set(zip(rows[thin.inner_rows], rows[thin.outer_rows], kept, strict=True)) <= listed

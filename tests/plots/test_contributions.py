@@ -149,3 +149,13 @@ def test_figure_3_has_the_discounts_from_the_top_down():
     assert np.all(dcg > aver) and np.all(aver > ir)
     with pytest.raises(ValueError, match="positive numbers"):
         DiscountDisplay.of_the_paper([0, 1])
+
+
+def test_a_risk_beyond_every_float_has_no_shares():
+    from toprank.plots.contributions import _shares
+    from toprank.prices import get_price
+
+    log_s = np.array([800.0, 1.0])
+    price = get_price("exponential")
+    with pytest.raises(ValueError, match="beyond the range of floats"):
+        _shares(price, log_s, np.zeros(2))

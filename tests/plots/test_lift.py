@@ -83,3 +83,11 @@ def test_a_list_of_three_rows_can_be_drawn():
     display = LiftDisplay.from_predictions([0, 1, 0], [0.1, 0.9, 0.5])
     assert display.lift[0] == 3.0 and display.lift[-1] == 1.0
     display.figure_.canvas.draw()
+
+
+def test_a_curve_of_ones_own_has_no_size_and_huge_numbers_no_place():
+    curve = {"top": np.array([0.1, 1.0]), "prevalence": 0.2, "name": "mine"}
+    display = LiftDisplay(lift=np.array([3.0, 1.0]), **curve)
+    assert display.plot().line_.get_label() == "mine"
+    with pytest.raises(ValueError, match=r"as large as 1e\+305 cannot be drawn"):
+        LiftDisplay(lift=np.array([1e305, 1.0]), **curve).plot()

@@ -106,3 +106,8 @@ CORNERS = [
 def test_corners_of_the_table_are_covered(metric, settings, setting):
     found = coverage(metric, setting, draws=300, n_resamples=100, **settings)
     assert found.covered >= 0.935 - 3 * 0.0126, found  # three standard errors of 300 draws
+
+
+def test_groups_that_hardly_ever_hold_two_of_each_class_are_refused():
+    with pytest.raises(ValueError, match="hardly ever has two positives"):
+        ScoreSetting(2, 0.9, groups=3).draw(np.random.default_rng(0))  # three rows

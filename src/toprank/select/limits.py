@@ -169,7 +169,8 @@ def _code_by_table(values: AnyArray) -> IntArray | None:
     low, high = int(values.min()), int(values.max())
     if high - low > 4 * len(values) + 1000:
         return None
-    return (values.astype(np.int64) - low).astype(np.intp)
+    # differences modulo 2^64 are right for signed and unsigned numbers alike
+    return (values.astype(np.uint64) - np.uint64(low % 2**64)).astype(np.intp)
 
 
 def read_entities(entities: ArrayLike | None, n: int) -> AnyArray | None:
