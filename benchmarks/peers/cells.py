@@ -118,7 +118,7 @@ def _warm_up(ranker: Ranker, X: Any, y: Any) -> None:
         return
     few = np.concatenate([np.flatnonzero(y == label)[:_FEW] for label in (0, 1)])
     try:
-        ranker.make().fit(X[few], y[few])
+        (ranker.loader or ranker.make)().fit(X[few], y[few])
     except Exception:  # too few for it; it will have its say on all rows
         return
 

@@ -179,7 +179,7 @@ def _rankers() -> list[Ranker]:
         for name, (library, _) in _PEERS.items()
     ]
     chosen = [
-        Ranker(f"{name}, tuned", "tuned", library, _make(tuned, name))
+        Ranker(f"{name}, tuned", "tuned", library, _make(tuned, name), loader=_make(_default, name))
         for name, (library, _) in _PEERS.items()
     ]
     return [*ours, *defaults, *chosen]

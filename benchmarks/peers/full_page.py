@@ -92,7 +92,7 @@ def page(store: Store, docs: Path) -> str:
         parts += [_ranks(sets, rankers, common), _against(sets, rankers, common)]
         parts += [_metric(sets, rankers, common, metric) for metric in SHOWN]
         parts += [_costs(store, sets, rankers)]
-    parts += _against_tuned(results, rankers)
+    parts += _against_tuned(store, results, rankers)
     return "\n\n".join(parts) + "\n"
 
 
@@ -108,7 +108,7 @@ def _tuned_with_results(results: dict) -> list[str]:
     return [one for one in RANKERS if RANKERS[one].family == "tuned" and one in ran]
 
 
-def _against_tuned(results: dict, rankers: list[str]) -> list[str]:
+def _against_tuned(store: Store, results: dict, rankers: list[str]) -> list[str]:
     """The tuned peers by themselves: they take long, and fewer of their cells have been run."""
     tuned = _tuned_with_results(results)
     if not tuned:
@@ -118,16 +118,29 @@ def _against_tuned(results: dict, rankers: list[str]) -> list[str]:
     parts = [
         f"## {OURS} at its defaults against tuned peers",
         f"{SHOWN[0].capitalize()} of {OURS} less that of the peer, on the splits that both have "
-        "finished, in brackets how many. p as above, from five sets on. The sets are those that "
-        "have been run so far, small ones first.",
+        "finished, in brackets how many. p as above, from five sets on.",
         markdown(head, [_tuned_row(results, sets, one) for one in tuned]),
+        *_not_tuned(results),
     ]
     everyone = [*rankers, *tuned]
     shared, common = complete(results, everyone)
     if len(shared) >= FEWEST_SETS:
         parts.append(f"Mean ranks of all over {', '.join(shared)}:")
         parts.append(_ranks_table(shared, everyone, common))
-    return parts
+    parts.append("Seconds, those of the ten trials in three folds and of the last fit together:")
+    return [*parts, _seconds(store, sets, [OURS, *tuned])]
+
+
+def _not_tuned(results: dict) -> list[str]:
+    """Which tuned peers are missing on which of the ensemble's sets."""
+    everyone = [one for one in RANKERS if RANKERS[one].family == "tuned"]
+    said = []
+    for name in sorted({s for (s, one), values in results.items() if one == OURS and values}):
+        absent = [one for one in everyone if not results.get((name, one))]
+        if absent:
+            which = ", ".join(one.removesuffix(", tuned") for one in absent)
+            said.append(f"{name} (all)" if absent == everyone else f"{name} ({which})")
+    return ["**Tuned peers that were not run:** " + "; ".join(said) + "."] if said else []
 
 
 def _tuned_row(results: dict, sets: list[str], one: str) -> list[str]:
@@ -286,6 +299,10 @@ def _metric(sets: list[str], rankers: list[str], common: dict, metric: str) -> s
 
 
 def _costs(store: Store, sets: list[str], rankers: list[str]) -> str:
+    return "\n\n".join(["## Seconds", _seconds(store, sets, rankers)])
+
+
+def _seconds(store: Store, sets: list[str], rankers: list[str]) -> str:
     cells = select(store, "full")
 
     def seconds(one: str, name: str) -> str:
@@ -293,7 +310,7 @@ def _costs(store: Store, sets: list[str], rankers: list[str]) -> str:
         return "" if found is None else f"{found:.3g}"
 
     rows = [[one, *(seconds(one, s) for s in sets)] for one in rankers]
-    return "\n\n".join(["## Seconds", markdown(["median of fit", *sets], rows)])
+    return markdown(["median of fit", *sets], rows)
 
 
 def draw(sets: list[str], rankers: list[str], common: dict, ours: set[str], path: Path) -> None:

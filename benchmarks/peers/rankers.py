@@ -43,6 +43,7 @@ class Ranker:
     longest: int | None = None  # rows it accepts in one list
     slow: bool = False  # left out of --quick
     compiled: bool = False  # its code is compiled when first used
+    loader: Callable[[], Any] | None = None  # loads its library, where `make` does much besides
 
     @property
     def missing(self) -> str | None:

@@ -218,6 +218,20 @@ def test_cells_of_earlier_code_are_named_and_the_last_line_of_a_key_counts(peers
     assert "PushEnsemble on magic (1)" in named and "PushEnsemble (1)." in before
 
 
+def test_a_tuned_peer_is_loaded_without_its_search_and_named_where_it_was_not_run(peers):
+    tuned = [one for one in peers["full"].RANKERS.values() if one.family == "tuned"]
+    assert [type(one.loader()).__name__ for one in tuned if one.library == "sklearn"] == [
+        "Pipeline", "HistGradientBoostingClassifier", "RandomForestClassifier",
+        "ExtraTreesClassifier",
+    ]  # fmt: skip
+    page, split = peers["full_page"], {0: {}}
+    results = {("pima", one.name): split for one in tuned[1:]}
+    results |= {(name, page.OURS): split for name in ("pima", "hiv")}
+    (said,) = page._not_tuned(results)
+    assert said.endswith(" hiv (all); pima (LogisticRegression).")
+    assert not page._not_tuned({**results, ("pima", tuned[0].name): split, ("hiv", page.OURS): {}})
+
+
 @pytest.mark.more
 def test_the_pages_in_the_docs_are_those_of_the_record(peers, tmp_path):
     record = ROOT / "benchmarks" / "peers" / "record"
