@@ -6,7 +6,7 @@ other rows than those it is measured on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank._text import format_p
 from toprank.folds import Fold
@@ -53,9 +52,8 @@ class FoldModels:
     centre: list[FloatArray]  # mean contribution of each column over the rows tested, one per p
     scores: FoldScores  # of the rows trained on and tested
 
-    def explain(self, columns: Mapping[str, AnyArray], which: int) -> FloatArray:
-        """What each column adds to the scores of rows, against the mean row of the fold."""
-        Z = self.preparation.transform(columns)
+    def explain(self, Z: FloatArray, which: int) -> FloatArray:
+        """What each column adds to the scores of prepared rows, against the fold's mean row."""
         return _by_column(self.rankers[which], Z, self.preparation) - self.centre[which]
 
 
@@ -96,14 +94,22 @@ class HeldOut:
         """Return the rows tested with the scores of a ranker."""
         return ScoredRows(None, self.positive, self.weight, self.groups, scores=scores)
 
-    def explain(self, table: Table, places: NDArray[np.intp], which: int) -> FloatArray:
-        """What each column of the table adds to the scores of some of the rows, for one p."""
-        parts = np.zeros((len(places), len(table.schema.columns)))
+    def explain(self, table: Table, shown: Sequence[NDArray[np.intp]]) -> list[FloatArray]:
+        """For each p, what each column of the table adds to the scores of some of the rows.
+
+        A row is prepared once for all p: for few rows that takes as long as for many.
+        """
+        parts = [np.zeros((len(places), len(table.schema.columns))) for places in shown]
+        every = np.unique(np.concatenate(shown))
         for number_, model in enumerate(self.models):
-            mine = np.flatnonzero(self.fold[places] == number_)
-            if len(mine):
-                rows = table.rows.take(self.rows[places[mine]])
-                parts[mine] = model.explain(table.for_lines(rows), which)
+            mine = every[self.fold[every] == number_]
+            if len(mine) == 0:
+                continue
+            rows = table.rows.take(self.rows[mine])
+            Z = model.preparation.transform(table.for_lines(rows))
+            for which, places in enumerate(shown):
+                here = np.flatnonzero(self.fold[places] == number_)
+                parts[which][here] = model.explain(Z[np.searchsorted(mine, places[here])], which)
         return parts
 
 

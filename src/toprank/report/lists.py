@@ -34,8 +34,23 @@ def mean_and_spread(scores: FloatArray) -> tuple[float, float]:
     return float(np.mean(scores)), spread if spread > 0 else 1.0
 
 
-def item_lists(table: Table, held: HeldOut, k: int) -> tuple[list[JsonObject], JsonObject]:
+def shown_rows(held: HeldOut, k: int) -> list[NDArray[np.intp]]:
+    """For each p the first k rows and those just below the cut, the highest score first."""
+    return [order_by_score(scores)[: k + NEAR] for scores in held.pushes]
+
+
+def item_lists(
+    table: Table, held: HeldOut, k: int, parts: list[FloatArray]
+) -> tuple[list[JsonObject], JsonObject]:
     """For each p the first k rows and those near the cut, and the items that they name.
+
+    Parameters
+    ----------
+    table : Table
+    held : HeldOut
+    k : int
+    parts : list of arrays
+        For each p, what each column adds to the scores of `shown_rows`.
 
     Returns
     -------
@@ -54,7 +69,7 @@ def item_lists(table: Table, held: HeldOut, k: int) -> tuple[list[JsonObject], J
     for j, order in enumerate(orders):
         ranks[j, order] = np.arange(1, len(order) + 1)
     reasons = [
-        _explain_rows(table, held, np.union1d(tops[j], nears[j]), j) for j in range(len(orders))
+        _explain_rows(table, held, order[: k + NEAR], parts[j], j) for j, order in enumerate(orders)
     ]
     standardised = [
         (scores - mean) / spread
@@ -91,9 +106,9 @@ def _describe_cut(sorted_scores: FloatArray, k: int) -> dict[str, float]:
 
 
 def _explain_rows(
-    table: Table, held: HeldOut, places: NDArray[np.intp], which: int
+    table: Table, held: HeldOut, places: NDArray[np.intp], parts: FloatArray, which: int
 ) -> dict[int, list[JsonObject]]:
-    parts = held.explain(table, places, which) / mean_and_spread(held.pushes[which])[1]
+    parts = parts / mean_and_spread(held.pushes[which])[1]
     together = table.together
     words = [table.words(column, held.rows[places]) for column in table.schema.columns]
     names = [clean_text(name, 60) for name in together.names]
@@ -106,16 +121,15 @@ def _explain_rows(
     }
 
 
-def features(table: Table, held: HeldOut, k: int, which: int) -> JsonObject:
+def features(table: Table, held: HeldOut, k: int, parts: FloatArray, which: int) -> JsonObject:
     """Which columns separate the first k rows from an average row, for one p.
 
     The score is a sum over the columns, so the difference between the mean score of the first k
     rows and that of all rows is the sum of what each column adds to it. Both are in standard
-    deviations of the score.
+    deviations of the score. ``parts`` is what each column adds to the scores of `shown_rows`.
     """
     top, together = order_by_score(held.pushes[which])[:k], table.together
-    parts = together.sums(held.explain(table, top, which))
-    adds = parts.mean(axis=0) / mean_and_spread(held.pushes[which])[1]
+    adds = together.sums(parts[:k]).mean(axis=0) / mean_and_spread(held.pushes[which])[1]
     order = np.argsort(-np.abs(adds), kind="stable")
     named = order[:MOST_COLUMNS]
     columns = table.schema.columns

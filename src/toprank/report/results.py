@@ -12,7 +12,7 @@ from toprank._text import clean_text, count, percent
 from toprank.folds import tested_over_trained
 from toprank.report.front import note_short_top
 from toprank.report.held_out import TREES, Chosen, HeldOut, choose_first_p, strength
-from toprank.report.lists import features, item_lists
+from toprank.report.lists import features, item_lists, shown_rows
 from toprank.report.measures import LEVEL, Figure, compare_rankers, curves, figures, measure_figures
 from toprank.report.table import Table
 from toprank.tuning.support import Support
@@ -44,7 +44,8 @@ def results(
     which = figures(k, max_fpr)
     overlap = tested_over_trained(held.folds)
     chosen = choose_first_p(held, which[0], support, overlap)
-    lists, items = item_lists(table, held, k)
+    parts = held.explain(table, shown_rows(held, k))
+    lists, items = item_lists(table, held, k, parts)
 
     def worth(scores: FloatArray) -> JsonObject:
         return {
@@ -62,7 +63,7 @@ def results(
         "start": chosen.index,
         "figures": [_describe_figure(figure) for figure in which],
         "pushes": [
-            {**worth(scores), **lists[j], "features": features(table, held, k, j)}
+            {**worth(scores), **lists[j], "features": features(table, held, k, parts[j], j)}
             for j, scores in enumerate(held.pushes)
         ],
         "baselines": [{"name": n, **worth(scores)} for n, scores in held.baselines.items()],
