@@ -77,6 +77,20 @@ def test_the_shortcut_of_the_exponential_loss_equals_the_sums_over_pairs(rows, p
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-13)
 
 
+@pytest.mark.parametrize("end", ["top", "bottom"])
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+def test_the_shortcut_is_the_same_where_nearly_all_rows_are_of_one_class(end, share):
+    rng = np.random.default_rng(5)
+    positive, scores = rng.random(200) < share, 3.0 * rng.normal(size=200)
+    scores[~positive] += 40.0  # the smaller class far above or below the other
+    short = build_objective(positive, None, p=4.0, end=end)
+    long = type(short)(short.sides, Power(4.0), Unfused())
+    for ours, theirs in zip(
+        grad_curvature(short, scores), grad_curvature(long, scores), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-13)
+
+
 @pytest.mark.parametrize("p", [1.0, 4.0, 64.0])
 def test_one_group_is_one_list(rows, p):
     positive, weight, scores = rows

@@ -26,9 +26,10 @@ it by a factor that grows with p: 9 at p = 64, s = 0.3, t = 0.001.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray, log_of
 from toprank.losses import get_trainable_loss
@@ -39,6 +40,8 @@ Derivatives = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 #: The power that stands for the maximum: one row with a slope gives no tree to grow.
 LARGEST_POWER = 64.0
+#: Share of the rows up to which a class is few: the other is then computed where it stands.
+_FEW = 0.2
 
 
 def boostable(objective: PushObjective) -> PushObjective:
@@ -130,8 +133,33 @@ def tilts_of(objective: PushObjective) -> tuple[tuple[float, float], ...] | None
     """
     if not _is_factorised_power(objective):
         return None
-    classes = sorted(_FactorisedPower(objective).classes, key=lambda of: int(of[0][0]))
-    return tuple((tilt, sign) for _, tilt, _, sign in classes)
+    classes = sorted(_FactorisedPower(objective).classes, key=lambda of: int(of.rows[0]))
+    return tuple((of.tilt, of.sign) for of in classes)
+
+
+@dataclass(frozen=True)
+class _ClassOfRows:
+    """The rows of one class, each with its share of a gradient: a softmax."""
+
+    rows: NDArray[np.intp]
+    tilt: float  # what scores are multiplied by
+    log_weight: FloatArray | None
+    sign: float  # of the gradient
+
+    def share_out(self, exponents: FloatArray) -> FloatArray:
+        """Turn exponents into parts of the gradient, in place; -inf has no share."""
+        exponents -= np.max(exponents)
+        np.exp(exponents, out=exponents)
+        exponents *= self.sign / np.sum(exponents)
+        return exponents
+
+    def parts(self, scores: FloatArray) -> FloatArray:
+        """Return the parts of these rows, given the scores of all rows."""
+        exponents = scores.take(self.rows)
+        exponents *= self.tilt
+        if self.log_weight is not None:
+            exponents += self.log_weight
+        return self.share_out(exponents)
 
 
 class _FactorisedPower:
@@ -140,24 +168,25 @@ class _FactorisedPower:
     def __init__(self, objective: PushObjective):
         (side,), p = objective.sides, float(getattr(objective.price, "p", np.nan))
         self.curvature = 0.5 * (1.0 + p)
-        # rows, what their scores are multiplied by, their weights, the sign of their gradient
+        inner_weight = _unequal_weight(log_of(side.inner_weight))
+        outer_weight = _unequal_weight(side.log_outer_weight)
         self.classes = (
-            (side.inner, -side.sign, _unequal_weight(log_of(side.inner_weight)), -side.sign),
-            (side.outer, side.sign * p, _unequal_weight(side.log_outer_weight), side.sign),
+            _ClassOfRows(side.inner, -side.sign, inner_weight, -side.sign),
+            _ClassOfRows(side.outer, side.sign * p, outer_weight, side.sign),
         )
 
     def __call__(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        gradient, curvature = np.zeros(len(scores)), np.zeros(len(scores))
-        for rows, tilt, log_weight, sign in self.classes:
-            share = scores.take(rows)
-            share *= tilt
-            if log_weight is not None:
-                share += log_weight
-            share -= np.max(share)
-            np.exp(share, out=share)
-            share *= sign / np.sum(share)
-            gradient[rows] = share
-        np.abs(gradient, out=curvature)
+        few, many = sorted(self.classes, key=lambda of: len(of.rows))
+        n = len(scores)
+        if many.log_weight is None and n - len(many.rows) == len(few.rows) <= _FEW * n:
+            gradient = many.tilt * scores  # it takes a while to pick out nearly all rows
+            gradient[few.rows] = -np.inf
+            many.share_out(gradient)
+        else:
+            gradient = np.zeros(n)
+            gradient[many.rows] = many.parts(scores)
+        gradient[few.rows] = few.parts(scores)
+        curvature = np.abs(gradient)
         curvature *= self.curvature
         return gradient, curvature
 
