@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from toprank.inference import interval
 from toprank.inference.sample import VarianceEstimate
 from toprank.inference.score_interval import count_errors, score_interval
+from toprank.metrics.expansion import TopRows
 from toprank.metrics.left_out_expansions import (
     average_precision_left_out,
     average_precision_pairs,
+    least_average_precision,
 )
 from toprank.simulate import ScoreSetting
 
@@ -90,7 +92,8 @@ class _Expanded(NamedTuple):
     centre: Array
     variance: Array
     freedom: Array
-    heaviest: Array
+    error: Array
+    hit: Array
 
 
 def _expand(high: Array, low: Array) -> _Expanded:
@@ -105,14 +108,23 @@ def _expand(high: Array, low: Array) -> _Expanded:
         bias += (units - 1) * (mean - value)
         variance += part
         doubt += 2 * part**2 / (units - 1)
+    variance[variance <= 1e-24] = 0.0  # what rounding leaves is no small spread
     freedom = np.full(len(value), positives + negatives - 2)
     np.divide(2 * variance**2, doubt, out=freedom, where=doubt > 0)
-    above = np.cumsum(high, axis=1) / positives * prevalence
-    wrong = (1 + np.cumsum(low, axis=1)) / (1 + negatives) * (1 - prevalence)
-    heaviest = value - np.sum(high * above / (above + wrong), axis=1) / positives
+    found, passed = np.cumsum(high, axis=1), np.cumsum(low, axis=1)
+    lower, upper = (
+        np.sum(high * right / (right + wrong), axis=1) / positives
+        for right, wrong in (
+            (prevalence * found / positives, (1 - prevalence) * (1 + passed) / (1 + negatives)),
+            (prevalence * (1 + found) / (1 + positives), (1 - prevalence) * passed / negatives),
+        )
+    )
+    upper = (1 + positives * upper) / (1 + positives)
     inner = (value > 0) & (value < 1)
     centre = np.where(inner, np.clip(value - bias / 2, value / 2, (1 + value) / 2), value)
-    return _Expanded(value, centre, variance, np.maximum(1.0, freedom), heaviest)
+    return _Expanded(
+        value, centre, variance, np.maximum(1.0, freedom), value - lower, upper - value
+    )
 
 
 def _ends(
@@ -122,7 +134,8 @@ def _ends(
     centre, variance = float(found.centre[number]), float(found.variance[number])
     spread = VarianceEstimate(variance, float(found.freedom[number]))
     pairs = average_precision_pairs(centre, units[0] / sum(units))
-    low, high = score_interval(
-        centre, spread, pairs, units, level, heaviest=float(found.heaviest[number])
-    )
-    return low, high, count_errors(centre, variance)
+    least = least_average_precision(units[0] / sum(units), units[0])
+    top = TopRows(float(found.error[number]), float(found.hit[number]), *least)
+    low, high = score_interval(centre, spread, pairs, units, level, top=top)
+    value = float(found.value[number])
+    return min(low, value), max(high, value), count_errors(centre, variance)

@@ -35,7 +35,8 @@ def write_page(record: Record, cases: list[Any], is_in_design: Callable[[Any], b
     """
     known = [(case, record.get(case)) for case in cases]
     design = [is_in_design(case.setting) for case in cases]
-    parts = (HEAD, *_summary(known, design), *_wrong(known), *_levels(known), *_tables(known))
+    cells = (*_wrong(known), *_above(known), *_levels(known), *_tables(known))
+    parts = (HEAD, *_summary(known, design), *cells)
     PAGE.write_text("\n".join(parts).rstrip() + "\n")
     draw_picture([(case, cell) for case, cell in known if cell is not None])
 
@@ -106,6 +107,24 @@ def _wrong(known: list[Any]) -> Iterator[str]:
             f"| `{case.metric}` | {setting_name(case.setting)} | {cell.answer:.3f}{mark} | "
             f"{cell.draws:,.0f} | {cell.noted:.0%} | {cell.refused:.0%} |"
         )
+
+
+def _above(known: list[Any]) -> Iterator[str]:
+    """How many cells of each metric and law cover more than 97.5%."""
+    laws = dict.fromkeys(case.setting.law for case, _ in known)
+    counts: dict[str, dict[str, list[bool]]] = {}
+    for case, cell in known:
+        if case.part == "intervals" and cell is not None and np.isfinite(cell.answer):
+            of_law = counts.setdefault(case.metric, {law: [] for law in laws})
+            of_law[case.setting.law].append(cell.answer > 0.975)
+    yield "\n## Cells above 97.5%\n"
+    yield "Of the cells measured, by the law of the scores; that page says why they are so wide.\n"
+    yield f"| metric | {' | '.join(laws)} | all |"
+    yield "|---" * (2 + len(laws)) + "|"
+    for metric, of_law in counts.items():
+        above = [f"{sum(cells)} of {len(cells)}" for cells in of_law.values()]
+        every = [wide for cells in of_law.values() for wide in cells]
+        yield f"| `{metric}` | {' | '.join(above)} | {sum(every)} of {len(every)} |"
 
 
 def _levels(known: list[Any]) -> Iterator[str]:

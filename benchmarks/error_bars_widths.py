@@ -7,14 +7,23 @@ The rivals of smooth metrics take the metric and the standard error of its leave
 the normal law, the normal law on the logit scale, and Student's law there with the rows of the
 smaller class less one. Those of a precision take the rows above the cut as trials: the intervals of
 Wilson, and of Clopper and Pearson. "wider" is the width over that of the narrowest rival that holds
-the true value in 93.5% of the samples or more, and empty where none does. "elsewhere" is what that
-rival covers in a setting whose samples often look the same, with as many positives and rows.
+the true value in 93.5% of the samples or more, here and in the look-alike where there is one, and
+empty where none does. "elsewhere" is what the narrowest rival that covers here covers there.
+
+A look-alike has rows that are rarely above all others: each positive (of random scores) or
+negative (of near-perfect ones) with the chance 1 / m, if there are m of them. In (1 - 1 / m)^m of
+its samples, about 37%, there is none, and these are as those of the setting. The same with any
+chance e gives the least width: an interval that covers the value v(e) in 93.5% of the samples
+holds it, where there are no such rows, in at least 1 - 0.065 / (1 - e)^m of them, and the mean
+width is the integral of that chance over all values (Pratt 1961). "of the least" is the width over
+this bound, below which no interval falls that covers every look-alike, whatever its method.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -22,6 +31,7 @@ from error_bars_fast import Samples, average_precision_samples, is_fast
 from scipy import stats
 from scipy.special import expit, logit
 
+from toprank._arrays import BoolArray, FloatArray
 from toprank.inference import interval
 from toprank.metrics.registry import METRICS as KNOWN
 from toprank.simulate import ScoreSetting
@@ -42,14 +52,47 @@ SETTINGS = (
     ScoreSetting(40, 0.1, "ties"),
     ScoreSetting(200, 0.1, "normal"),
 )
-#: Settings with as many positives and rows, whose samples a user cannot always tell from these.
-ELSEWHERE = {
-    ScoreSetting(10, 0.01, "random"): ScoreSetting(10, 0.01, "normal"),
-    ScoreSetting(20, 0.1, "near-perfect"): ScoreSetting(20, 0.1, "t3", 5.0),
-    ScoreSetting(200, 0.5, "near-perfect"): ScoreSetting(200, 0.5, "t3", 5.0),
+NEAR_PERFECT = (ScoreSetting(20, 0.1, "near-perfect"), ScoreSetting(200, 0.5, "near-perfect"))
+#: Where samples differ from others by rows that they hardly ever hold: whether by positives.
+RARELY_ON_TOP = {
+    ("average_precision", ScoreSetting(10, 0.01, "random")): True,
+    **{("average_precision", setting): False for setting in NEAR_PERFECT},
+    **{("pnorm_risk", setting): False for setting in NEAR_PERFECT},
 }
+#: Another share of hits among as few rows at the top.
+ELSEWHERE = {
+    ("precision_at", ScoreSetting(10, 0.1, "normal")): ScoreSetting(10, 0.1, "normal", 3.0),
+}
+COVERS = 0.935
 LEVEL = 0.95
 Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class RowsOnTop(ScoreSetting):
+    """A setting in which rows of one class are now and then above all others."""
+
+    chance: float = 0.0
+    of_positives: bool = True
+
+    @classmethod
+    def like(cls, setting: ScoreSetting, chance: float, of_positives: bool) -> RowsOnTop:
+        """The same setting, with such rows."""
+        same = {field.name: getattr(setting, field.name) for field in fields(setting)}
+        return cls(**same, chance=chance, of_positives=of_positives)
+
+    @property
+    def candidates(self) -> int:
+        """Rows of the class."""
+        return self.positives if self.of_positives else self.rows - self.positives
+
+    def _scores(
+        self, positive: BoolArray, common: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        scores = super()._scores(positive, common, rng)
+        moved = (positive == self.of_positives) & (rng.random(len(scores)) < self.chance)
+        scores[moved] = np.max(scores) + 1 + rng.random(np.count_nonzero(moved))
+        return scores
 
 
 def around(value: float, error: float, reach: float) -> Ends:
@@ -112,10 +155,69 @@ def _samples(metric: str, setting: ScoreSetting, draws: int, rng: np.random.Gene
     return Samples(*np.array(rows).T)
 
 
-def narrowest(found: dict[str, tuple[float, float]]) -> str:
-    """The narrowest rival that covers; empty where none does."""
-    good = {name: width for name, (covered, width) in found.items() if covered >= 0.935}
-    return min(good, key=lambda name: good[name]) if good else ""
+def least_width(metric: str, setting: ScoreSetting, of_positives: bool) -> float:
+    """The least mean width in a setting of intervals that cover with any chance of rows on top."""
+    rows = RowsOnTop.like(setting, 0.0, of_positives).candidates
+    chances = (1 - (1 - COVERS) ** (1 / rows)) * np.linspace(0, 1, 21) ** 2
+    values = [
+        true_value(
+            KNOWN[metric],
+            RowsOnTop.like(setting, float(chance), of_positives),
+            np.random.default_rng(5),
+            1,
+            **METRICS[metric],
+        )
+        for chance in chances
+    ]
+    held = 1 - (1 - COVERS) / (1 - chances) ** rows
+    return float(np.sum((held[1:] + held[:-1]) / 2 * np.abs(np.diff(values))))
+
+
+def look_alike(metric: str, setting: ScoreSetting) -> ScoreSetting | None:
+    """A setting in which a rival should cover too; None where there is none."""
+    if (metric, setting) not in RARELY_ON_TOP:
+        return ELSEWHERE.get((metric, setting))
+    of_positives = RARELY_ON_TOP[metric, setting]
+    candidates = RowsOnTop.like(setting, 0.0, of_positives).candidates
+    return RowsOnTop.like(setting, 1 / candidates, of_positives)
+
+
+def narrowest(*found: dict[str, tuple[float, float]]) -> str:
+    """The narrowest rival that covers everywhere; empty where none does."""
+    good = [name for name in found[0] if all(one[name][0] >= COVERS for one in found)]
+    return min(good, key=lambda name: found[0][name][1], default="")
+
+
+def line(metric: str, setting: ScoreSetting, draws: int) -> str:
+    """A line of the table."""
+    found, elsewhere, least = measure(metric, setting, draws), "", ""
+    covered, width = found.pop("toprank")
+    best, other = narrowest(found), look_alike(metric, setting)
+    if other is not None:
+        there = measure(metric, other, draws)
+        mine = there.pop("toprank")[0]
+        names = [best] if best else list(there)
+        elsewhere = "; ".join(f"{name} {there[name][0]:.3f}" for name in names)
+        elsewhere += f"; this {mine:.3f}"
+        best = narrowest(found, there)
+    if isinstance(other, RowsOnTop):
+        least = f"{width / least_width(metric, setting, other.of_positives):.2f}"
+    wider = f"{width / found[best][1]:.2f}" if best else ""
+    shown = "; ".join(f"{name} {c:.3f}, {w:.3f}" for name, (c, w) in found.items())
+    name = f"{setting.positives} of {setting.rows:,}, {setting.law}"
+    cells = (f"`{metric}`", name, f"{covered:.3f}, {width:.3f}", shown, wider, elsewhere, least)
+    return f"| {' | '.join(cells)} |"
+
+
+TITLES = (
+    "metric",
+    "setting",
+    "covers, width",
+    "others: cover, width",
+    "wider",
+    "elsewhere",
+    "of the least",
+)
 
 
 def main() -> None:
@@ -123,23 +225,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--metrics", nargs="*", choices=list(METRICS), default=list(METRICS))
     options = parser.parse_args()
-    titles = ("metric", "setting", "covers, width", "others: cover, width", "wider", "elsewhere")
-    print(f"| {' | '.join(titles)} |\n{'|---' * len(titles)}|")
+    print(f"| {' | '.join(TITLES)} |\n{'|---' * len(TITLES)}|")
     for metric in options.metrics:
         for setting in SETTINGS:
-            found = measure(metric, setting, options.draws)
-            covered, width = found.pop("toprank")
-            best, other = narrowest(found), ELSEWHERE.get(setting)
-            wider = f"{width / found[best][1]:.2f}" if best else ""
-            elsewhere = ""
-            if best and other is not None and metric != "precision_at":
-                there = measure(metric, other, options.draws)
-                elsewhere = f"{best} {there[best][0]:.3f} of {other.law}, {other.distance:g} apart"
-                elsewhere += f"; this {there['toprank'][0]:.3f}"
-            shown = "; ".join(f"{name} {c:.3f}, {w:.3f}" for name, (c, w) in found.items())
-            name = f"{setting.positives} of {setting.rows:,}, {setting.law}"
-            cells = (f"`{metric}`", name, f"{covered:.3f}, {width:.3f}", shown, wider, elsewhere)
-            print(f"| {' | '.join(cells)} |", flush=True)
+            print(line(metric, setting, options.draws), flush=True)
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ def _by_score(
         units,
         request.level,
         over_groups=sample.groups is not None,
-        heaviest=expansion.heaviest,
+        top=expansion.top,
     )
     # around a centre without bias an interval can end before the share that was seen
     ends = (
@@ -199,7 +199,7 @@ def _by_score(
 def _note_on_few_errors(expansion: Expansion, spread: VarianceEstimate) -> str:
     """Where a few heavy errors make the share less than one; empty elsewhere."""
     errors = count_errors(expansion.centre, spread.variance)
-    if expansion.heaviest <= 0 or not 0 < errors < FEW_ERRORS:
+    if expansion.top is None or not 0 < errors < FEW_ERRORS:
         return ""
     return (
         f"The rows out of place count as about {errors:.2g} independent errors. With fewer than "

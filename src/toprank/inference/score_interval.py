@@ -16,8 +16,9 @@ variance seen is too small until the first bad error falls into the sample, and 
 sample says so before.
 
 The average precision has errors of very different weight: a negative above all rows costs more
-than a hundred at the end of the list. Its lower end allows for errors that weigh some of that, as
-far as the errors in the sample do not show that they weigh less.
+than a hundred at the end of the list, and a positive there, where few are found, brings more than
+all others. Its ends allow for errors and for hits that weigh some of that, as far as those in the
+sample do not show that they weigh less. It is also never less than that of a list in reverse.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from scipy.special import ndtri
 
 from toprank.inference.auc_models import pair_share_variance
 from toprank.inference.sample import VarianceEstimate
-from toprank.inference.shares import student_reach
-from toprank.metrics.expansion import PairShare
+from toprank.inference.shares import beta_end, student_reach
+from toprank.metrics.expansion import PairShare, TopRows
 
 
 def score_interval(
@@ -40,7 +41,7 @@ def score_interval(
     units: tuple[float, float],
     level: float,
     over_groups: bool = False,
-    heaviest: float = 0.0,
+    top: TopRows | None = None,
 ) -> tuple[float, float]:
     """Ends of the score interval of a share of pairs.
 
@@ -58,9 +59,9 @@ def score_interval(
         Confidence level.
     over_groups : bool
         Whether `spread` is one over groups, of which the model knows less.
-    heaviest : float
-        How much the heaviest error that the sample may have missed would take from the share; zero
-        where no error weighs more than what the model knows.
+    top : TopRows, optional
+        What rows that the sample may have missed would do to the share; None where no row weighs
+        more than what the model knows.
     """
     positives, negatives = (max(1.0, count) for count in pairs.rows(units))
     shared = max(positives, negatives) if pairs.wide else (positives + negatives) / 2
@@ -70,19 +71,24 @@ def score_interval(
     modelled = pairs.scale * pair_share_variance(near, *counts)
     larger = 1.0 if over_groups else 1 + pairs.shortfall / max(1.0, min(units))
     ratio = larger * spread.variance / modelled
-    factor = ratio if ratio >= 1 else 1 - _trust(share, spread, pairs) * (1 - ratio)
+    shown = min(1 - share, share if top is None else max(0.0, share - top.least_seen))
+    factor = ratio if ratio >= 1 else 1 - _trust(shown, spread, pairs) * (1 - ratio)
     scale = pairs.scale * factor
     # heavy errors that were missed are allowed for apart: rows, not tails, are what Student counts
-    freedom = spread.plain_freedom if heaviest > 0 else spread.freedom
+    freedom = spread.freedom if top is None else spread.plain_freedom
     reach = _reach(ratio, freedom, pairs, level, over_groups)
     low = _lower_end(share, 1 - share, scale * reach**2, counts)
-    if heaviest > 0:
-        seen = VarianceEstimate(larger * spread.variance, freedom)
-        low = min(low, _below_heavy_errors(share, seen, heaviest, level))
-        if not over_groups:
-            reach = student_reach(math.inf, level)
+    if top is not None and not over_groups:
+        reach = student_reach(math.inf, level)
     # the model is the same for pairs in order and pairs out of order
     high = 1 - _lower_end(1 - share, share, scale * reach**2, counts)
+    if top is not None:
+        seen = VarianceEstimate(larger * spread.variance, freedom)
+        if top.error > 0:
+            low = min(low, _below_heavy_errors(share, seen, top.error, level))
+        # the share of positives, which decides how small it can be, is itself drawn with groups
+        low = _above_reverse(share, low, top, 0.0 if over_groups else top.least)
+        high = _above_heavy_hits(share, high, seen.variance, top, level)
     return low, high
 
 
@@ -104,10 +110,11 @@ def _reach(
     return normal + (student_reach(freedom + more, level) - normal) * min(1.0, ratio)
 
 
-#: What an error that the sample has missed weighs, of the heaviest there may be; and how many must
-#: be seen until lighter ones are half believed. By simulation: normal scores and t scores with the
-#: classes 0 to 8 apart, 5 to 200 positives, 0.4% to 50% of the rows.
-_WEIGHT, _ERRORS_TO_TRUST = 0.4, 16.0
+#: What an error, and a hit, that the sample has missed weighs, of the heaviest there may be; and
+#: how many must be seen until lighter ones are half believed. By simulation: normal scores and t
+#: scores with the classes 0 to 8 apart, in reverse, and with some positives on top of all rows; 5
+#: to 200 positives, 0.4% to 50% of the rows.
+_WEIGHT, _HIT_WEIGHT, _ERRORS_TO_TRUST = 0.4, 0.5, 16.0
 
 
 def _below_heavy_errors(
@@ -127,6 +134,33 @@ def _below_heavy_errors(
     reach = normal + (student_reach(spread.freedom, level) - normal) * min(1.0, ratio)
     step = factor * reach**2 * weight
     return max(0.0, share - step / 2 - math.sqrt(step * lost + step**2 / 4))
+
+
+def _above_heavy_hits(
+    share: float, high: float, variance: float, top: TopRows, level: float
+) -> float:
+    """The largest share that hits which the sample has missed leave possible; at least `high`.
+
+    As Fay & Feuer (1997) have it for rare events: the law, here a beta law, with the mean and the
+    variance of the sample and of one more hit. The more hits the share is worth, beyond that of a
+    list in reverse, the less can such a law say that the score interval does not.
+    """
+    more = _HIT_WEIGHT * top.hit
+    if more <= 0:
+        return high
+    end = beta_end(share + more, variance + more**2, level)
+    trust = _believed((share - top.least_seen) / more, _ERRORS_TO_TRUST)
+    return high + (1 - trust) * max(0.0, end - high)
+
+
+def _above_reverse(share: float, low: float, top: TopRows, least: float) -> float:
+    """The lower end, no lower than a list in reverse can be, and there if this list is one.
+
+    A list in reverse shows no spread, and more than the endless one has: what its rows show beyond
+    the least that so many can have is believed as a share of what they show in all.
+    """
+    beyond, seen = share - least, share - least - (top.least_seen - top.least)
+    return least + max(0.0, low - least) * max(0.0, seen) / beyond if beyond > 0 else least
 
 
 def count_errors(share: float, variance: float) -> float:
@@ -149,10 +183,9 @@ def note_on_few_rows(pairs: PairShare, units: tuple[float, float]) -> str:
     )
 
 
-def _trust(share: float, spread: VarianceEstimate, pairs: PairShare) -> float:
-    """How far a variance below the model's is believed: by the errors that show it."""
-    errors = count_errors(max(share, 1 - share), spread.variance)
-    return _believed(errors, pairs.errors_to_trust)
+def _trust(shown: float, spread: VarianceEstimate, pairs: PairShare) -> float:
+    """How far a variance below the model's is believed: by the errors, or hits, that show it."""
+    return _believed(count_errors(1 - shown, spread.variance), pairs.errors_to_trust)
 
 
 def _lower_end(

@@ -87,6 +87,27 @@ class PairShare:
 
 
 @dataclass(frozen=True)
+class TopRows:
+    """What rows that the sample has missed could do to a share, and how small it can be.
+
+    Attributes
+    ----------
+    error, hit : float
+        How much one more negative above all rows would take from the share, and one more positive
+        there would add to it.
+    least : float
+        The smallest share that an endless list can have.
+    least_seen : float
+        The smallest that a list of so many rows can have, or somewhat more.
+    """
+
+    error: float = 0.0
+    hit: float = 0.0
+    least: float = 0.0
+    least_seen: float = 0.0
+
+
+@dataclass(frozen=True)
 class Expansion:
     """A share u, and what a positive and a negative in each tie add to it.
 
@@ -118,9 +139,8 @@ class Expansion:
         Which pairs the share is of; it then has a score interval.
     power : float, optional
         The share is the root of a mean over negatives of this power of their heights.
-    heaviest : float
-        How much the heaviest error that the sample may have missed would take from the share: for
-        the average precision, a negative above all rows.
+    top : TopRows, optional
+        For shares that single rows at the top move far: how far, and how small the share can be.
     """
 
     share: float
@@ -137,7 +157,7 @@ class Expansion:
     unit: float = 1.0
     pairs: PairShare | None = None
     power: float | None = None
-    heaviest: float = 0.0
+    top: TopRows | None = None
 
     @property
     def needs_copies(self) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from toprank._arrays import IntArray
 from toprank._numerics import FloatArray, log_of
-from toprank.metrics.expansion import LEFT_OUT, Expansion, PairShare, disjoint_pairs
+from toprank.metrics.expansion import LEFT_OUT, Expansion, PairShare, TopRows, disjoint_pairs
 from toprank.metrics.order import RankedList
 from toprank.metrics.push import pnorm_risk_of
 
@@ -80,7 +80,7 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
         corrected=corrected,
         method=LEFT_OUT,
         pairs=average_precision_pairs(share - bias / 2, prevalence),
-        heaviest=share - _with_negative_on_top(ranked),
+        top=_top_rows(ranked, share),
     )
 
 
@@ -103,14 +103,39 @@ def average_precision_pairs(share: float, prevalence: float) -> PairShare:
     )
 
 
-def _with_negative_on_top(ranked: RankedList) -> float:
-    """Average precision if one more negative lay above all rows."""
+def _top_rows(ranked: RankedList, share: float) -> TopRows:
+    """What one more row above all others would do to the average precision."""
     prevalence = ranked.positives / ranked.total
-    rows = ranked.negatives if ranked.rows is None else ranked.rows[1]
-    more = ranked.negatives / rows
-    right = prevalence * ranked.found[1:] / ranked.positives
-    noise = (1 - prevalence) * (more + ranked.passed[1:]) / (more + ranked.negatives)
-    return float(np.dot(ranked.positive, right / (right + noise))) / ranked.positives
+    high, low = (ranked.positives, ranked.negatives) if ranked.rows is None else ranked.rows
+    found, passed = ranked.found[1:] / ranked.positives, ranked.passed[1:] / ranked.negatives
+    holding = ranked.positive > 0
+    of_each, found, passed = ranked.positive[holding], found[holding], passed[holding]
+    lower, upper = (
+        float(np.dot(of_each, right / (right + (1 - prevalence) * wrong))) / ranked.positives
+        for right, wrong in (
+            (prevalence * found, (1 + low * passed) / (1 + low)),
+            (prevalence * (1 + high * found) / (1 + high), passed),
+        )
+    )
+    upper = (1 + high * upper) / (1 + high)
+    least, least_seen = least_average_precision(prevalence, high)
+    return TopRows(max(0.0, share - lower), max(0.0, upper - share), least, least_seen)
+
+
+def least_average_precision(prevalence: float, positives: float) -> tuple[float, float]:
+    r"""The average precision of a list in reverse: of an endless one, and of one of so many rows.
+
+    Boyd et al. (2012): :math:`1 + (1 - \pi) \log(1 - \pi) / \pi`, the mean of
+    :math:`\pi t / (\pi t + 1 - \pi)` over recalls t from 0 to 1. A finite list has the mean over
+    the recalls i / m, which is larger by at most :math:`\pi / 2m`, since the curve is concave.
+    """
+    if prevalence < 1e-4:  # the series: the two terms above nearly cancel
+        least = prevalence / 2 + prevalence**2 / 6 + prevalence**3 / 12
+    elif prevalence < 1:
+        least = 1 + (1 - prevalence) / prevalence * float(np.log1p(-prevalence))
+    else:
+        least = 1.0
+    return least, least + prevalence / (2 * positives)
 
 
 def average_precision_left_out(
