@@ -1,14 +1,16 @@
 """What models meet rarely where rows come in parts: blocks, folds, first fits, older files."""
 
 import copy
+import sys
+import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from toprank import PushEnsemble, blocks, models
-from toprank.models import ModelError, ensembles, fit_table, monitor
+from toprank import PNormPush, PushEnsemble, blocks, models
+from toprank.models import ModelError, ensembles, fit_table, monitor, save_ranker
 from toprank.models.block_rows import BlocksLook, PrepareRows, ReadColumns, UsableRows
 from toprank.models.block_tails import find_ends_in_blocks, find_tails_in_blocks
 from toprank.models.columns import Column
@@ -17,16 +19,18 @@ from toprank.models.encoders import from_older_encoder
 from toprank.models.kinds import ColumnSummary
 from toprank.models.loader import from_bytes
 from toprank.models.moments import Moments
+from toprank.models.payload import build_payload
 from toprank.models.preparation import Preparation
 from toprank.models.rows import TrainingRows
 from toprank.models.schema import Schema, Target
-from toprank.models.storage import to_bytes
+from toprank.models.storage import _attach_members, to_bytes
 from toprank.models.summary import FrameLook
 from toprank.models.wishes import find_ends
 
 
 def in_pieces(frame, rows):
-    return blocks.from_tables(lambda: (frame[i : i + rows] for i in range(0, len(frame), rows)))
+    starts = range(0, len(frame), rows)
+    return blocks.from_tables(lambda: (frame[i : i + rows] for i in starts), block_rows=rows)
 
 
 def rare_numbers(n=10_000):
@@ -156,7 +160,7 @@ def test_words_are_compared_unless_there_are_none_or_very_many():
 def test_a_format_that_only_words_beyond_the_guessed_ones_refuse_is_not_taken():
     days = pd.date_range("2024-01-01", "2024-12-12")
     first = [f"{d.day:02d}/{d.month:02d}/{d.year}" for d in days if d.day <= 12]
-    words = np.array([*first[:100], "25/12/2024"], dtype=object)
+    words = np.array([*first[:101], "25/12/2024"], dtype=object)  # of 102 the last, in order
     found = ColumnSummary.of(words).find()
     assert (found.kind, found.date_format) == ("date", "%d/%m/%Y")
 
@@ -223,3 +227,31 @@ def test_a_card_says_of_how_many_rows_the_first_fit_was(table, monkeypatch):
     monkeypatch.setattr(plan, "_FOLDS_OF_FEW", 2)
     model = fit_table(table, "bought", id="customer", model="auto", quality="fast")
     assert " to 100 rows" in model.card["metrics"]["how"]
+
+
+def linear_ranker():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    return PNormPush().fit(X, X[:, 0] > 0)
+
+
+def test_a_ranker_with_something_that_no_file_holds_is_refused(tmp_path, monkeypatch):
+    ranker = linear_ranker()
+    ranker.open_ = threading.Lock()
+    with pytest.raises(ModelError, match="The ranker cannot be saved"):
+        save_ranker(ranker, tmp_path / "kept")
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    with pytest.raises(ImportError, match=r"pip install .*toprank\[models\]"):
+        save_ranker(linear_ranker(), tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_type_that_is_not_allowed_is_not_built():
+    skops = pytest.importorskip("skops.io")
+    payload = skops.dumps(linear_ranker())
+    with pytest.raises(ModelError, match=r"holds .*PNormPush, and was not opened"):
+        build_payload(payload, set())
+
+
+def test_trees_that_no_member_of_an_ensemble_knows_are_refused():
+    with pytest.raises(ModelError, match="trees that its ranker does not know"):
+        _attach_members(SimpleNamespace(members_=[("push", linear_ranker())]), [b"trees"])

@@ -48,3 +48,9 @@ def test_entities_of_any_whole_numbers_are_told_apart(values):
 def test_rows_that_must_and_must_not_be_on_the_list_leave_none():
     with pytest.raises(ValueError, match="row 1 must be in and row 1 must be out"):
         cut(SCORES, 3, probability=SCORES, include=[1], exclude=[1], method="exact")
+
+
+def test_the_exact_method_takes_no_more_rows_than_it_can(monkeypatch):
+    monkeypatch.setattr("toprank.select.limited_cut.MOST_ROWS", 6)
+    with pytest.raises(ValueError, match="takes up to 6 rows, got 7"):
+        cut(SCORES, 3, probability=SCORES, method="exact")

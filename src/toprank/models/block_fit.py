@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,7 +40,7 @@ from toprank.models.found_rows import (
 )
 from toprank.models.look import find_concerns
 from toprank.models.model import TableModel
-from toprank.models.preparation import Preparation
+from toprank.models.preparation import ColumnFacts, Preparation
 from toprank.models.ranker_kinds import RankerKind
 from toprank.models.rows import TrainingRows, require_features, roles_by_column
 from toprank.models.schema import Schema, Target
@@ -181,24 +181,46 @@ def fit_table_blocks(
         clipper = _TailClipper(source, usable, known, kind)
         schema, rows, tails, learned = clipper.clip(schema, rows, learned)
     fit = TableFit(kind, request, schema, None)
+    last = (learned.facts, name, found.n_rows, checkpoint, resume)
+    final = _FinalFit(source, usable, known, fit, rows, *last)
+    training = _describe_training(found, learned, rows, name)
+    about = FoundRows(rows, known, concerns, tails, name, training, final)
+    return fit_found(fit, about, tell, started)
 
-    def final(template: BaseEstimator) -> tuple[Preparation, BaseEstimator, FloatArray]:
-        preparation = Preparation(kind.style, random_state).finish(schema, learned.facts)
+
+@dataclass(frozen=True)
+class _FinalFit:
+    """The last fit: of linear rankers to all rows of a source, of others to the sample."""
+
+    source: TableSource
+    usable: UsableRows
+    target: Target
+    fit: TableFit
+    rows: TrainingRows
+    facts: ColumnFacts
+    name: str
+    n_rows: int
+    checkpoint: str | PathLike[str] | None
+    resume: bool
+
+    def __call__(self, template: BaseEstimator) -> tuple[Preparation, BaseEstimator, FloatArray]:
+        """Return the preparation, the fitted ranker and the numbers of the sample."""
+        fit, rows = self.fit, self.rows
+        preparation = Preparation(fit.kind.style, fit.request.random_state)
+        preparation = preparation.finish(fit.schema, self.facts)
         Z = preparation.transform(rows.X)
-        if name not in OF_ALL_ROWS:
+        if self.name not in OF_ALL_ROWS:
             counts = {} if rows.weight is None else {"sample_weight": rows.weight}
             return preparation, fit.fit_ranker(clone(template), Z, rows, counts), Z
-        prepare = PrepareRows(usable, schema, known, preparation)
-        with source.numbers(prepare, found.n_rows, len(preparation.names)) as numbers:
-            ranker = clone(template).fit_blocks(numbers, checkpoint=checkpoint, resume=resume)
+        prepare = PrepareRows(self.usable, fit.schema, self.target, preparation)
+        with self.source.numbers(prepare, self.n_rows, len(preparation.names)) as numbers:
+            ranker = clone(template).fit_blocks(
+                numbers, checkpoint=self.checkpoint, resume=self.resume
+            )
         for extra in ("passes_", "feature_names_in_"):
             if hasattr(ranker, extra):
                 delattr(ranker, extra)
         return preparation, ranker, Z
-
-    training = _describe_training(found, learned, rows, name)
-    about = FoundRows(rows, known, concerns, tails, name, training, final)
-    return fit_found(fit, about, tell, started)
 
 
 def _check_kept(checkpoint: str | PathLike[str] | None, resume: bool, name: str) -> None:

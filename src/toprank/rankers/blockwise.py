@@ -5,6 +5,7 @@ Labels, weights and columns of a source are checked as `fit` checks arrays.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
@@ -193,14 +194,14 @@ def check_row_weights(counts: LabelCounts) -> None:
     check_weights(_SECOND_IS_POSITIVE, counts.weight)
 
 
-class BlockScorer:
+class BlockScorer(ABC):
     """Scores of block sources, for rankers with a `block_score`."""
 
     classes_: np.ndarray
 
+    @abstractmethod
     def block_score(self) -> Callable[..., FloatArray]:
         """Return the score of a block of rows, as something that travels to where they lie."""
-        raise TypeError(f"{type(self).__name__} cannot score blocks.")
 
     def score_blocks(
         self, source: BlockSource, to: str | PathLike[str] | None = None, **how: object
