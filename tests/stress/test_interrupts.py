@@ -341,6 +341,11 @@ def run_benchmark(*arguments, timeout=600):
 LATEST = 10.0
 
 
+def crowd():
+    """How many programs wait for each core, this one among them: at least 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 @POSIX
 @pytest.mark.slow
 def test_ctrl_c_stops_fits_and_their_threads(record_property):
@@ -348,7 +353,7 @@ def test_ctrl_c_stops_fits_and_their_threads(record_property):
     found = run_benchmark("--quick", "--rounds", "3", *cases, "bootstrap-2-threads")
     record_property("cases", sum(line["interrupts"] for line in found.values()))
     assert sum(line["interrupts"] for line in found.values()) >= len(found)
-    assert all(line.get("worst", 0) < LATEST for line in found.values()), found
+    assert all(line.get("worst", 0) < LATEST * crowd() for line in found.values()), found
 
 
 @POSIX
@@ -356,7 +361,7 @@ def test_ctrl_c_stops_fits_and_their_threads(record_property):
 def test_ctrl_c_stops_every_fit_metric_and_bootstrap(record_property):
     found = run_benchmark("--size", "0.1", "--rounds", "5", timeout=3600)
     record_property("cases", sum(line["interrupts"] for line in found.values()))
-    assert all(line.get("worst", 0) < LATEST for line in found.values()), found
+    assert all(line.get("worst", 0) < LATEST * crowd() for line in found.values()), found
 
 
 def table(folder, n=2000):
@@ -392,7 +397,7 @@ def check_command(arguments, folder, after):
         return False
     assert (status, said) == (130, "toprank: interrupted; no file is half-written.\n"), after
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before, after
-    assert seconds < LATEST
+    assert seconds < LATEST * crowd(), after
     return True
 
 
