@@ -40,6 +40,20 @@ def test_value_and_gradient_are_those_of_the_host(loss, p, end, weighted, device
     np.testing.assert_allclose(gradient.cpu().numpy(), slopes, rtol=1e-9, atol=1e-13 * size)
 
 
+@pytest.mark.parametrize("far", [-1e5, 1e5])
+@pytest.mark.parametrize("positives", [False, True])
+def test_squares_beside_a_row_far_off_keep_their_digits(far, positives, device):
+    scores, positive, _ = labelled(20_000)
+    scores[np.flatnonzero(positive == positives)[7]] = far
+    objective = build_objective(positive, None, p=4.0, loss="squared_hinge", end="top")
+    want, slopes = objective.value_grad(scores)
+    root = root_of(positive, None, 4.0, "squared_hinge", "top", device)
+    value, gradient = root.value_grad(torch.as_tensor(scores, device=device))
+    assert value == pytest.approx(want, rel=1e-11)
+    size = np.max(np.abs(slopes))
+    np.testing.assert_allclose(gradient.cpu().numpy(), slopes, rtol=1e-6, atol=1e-11 * size)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_same_scores_give_the_same_bits_again(loss, device):
     scores, positive, _ = labelled(50_000)

@@ -18,7 +18,7 @@ from toprank._extras import has_triton, require
 from toprank._lazy import cached_property
 from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.blocks.design import Design, Tile
-from toprank.blocks.source import Block
+from toprank.blocks.source import Bad, Block
 from toprank.blocks.statistics import (
     BlockCounts,
     ColumnStatistics,
@@ -26,7 +26,7 @@ from toprank.blocks.statistics import (
     Units,
     describe_entry,
 )
-from toprank.blocks.tensors import OnDevice, all_finite, distinct, on_device, on_host
+from toprank.blocks.tensors import OnDevice, all_finite, count_true, distinct, on_device, on_host
 
 if TYPE_CHECKING:
     import torch
@@ -100,7 +100,7 @@ class DeviceDesign(Design):
             raise ValueError("The source has no labels; give y to blocks.from_torch.")
         labels = distinct(block.y)
         if block.weight is None:
-            last = [int((block.y == label).sum()) for label in labels[1:].tolist()]
+            last = [count_true(block.y == label) for label in labels[1:].tolist()]
             rows = np.array([len(block.y) - sum(last), *last][: len(labels)], dtype=np.int64)
             counts = BlockCounts(labels, rows, rows)
             return LabelCounts(labels, rows.astype(np.float64), {block.index: counts})
@@ -133,9 +133,7 @@ class DeviceDesign(Design):
             found = ColumnStatistics(len(sample), to_array(mean), to_array(deviation), first)
         if not check:
             return found
-        lowest, highest = (float(end) for end in X.aminmax())
-        if not max(-lowest, highest) <= LARGEST_SIZE:
-            found.bad = _first_bad(block)
+        found.bad = first_bad(block)
         return found
 
     def tiles(self) -> Iterator[tuple[slice, Tile]]:
@@ -152,7 +150,9 @@ class DeviceDesign(Design):
 
     def small(self, values: FloatArray) -> Tensor:
         """Bring a small vector of the host to the device, as a tensor."""
-        return self.torch.from_numpy(np.array(values, dtype=np.float64)).to(self.X.device)
+        sent = self.torch.from_numpy(np.array(values, dtype=np.float64))
+        # memory that is not pinned is read before this returns: nothing need be waited for
+        return sent.to(self.X.device, non_blocking=True)
 
     def vector(self, values: AnyArray | Tensor) -> OnDevice:
         return OnDevice(on_device(values, self.X))
@@ -212,7 +212,13 @@ class DeviceDesign(Design):
         return super().sizes(v if isinstance(v, OnDevice) else self.vector(v))
 
 
-def _first_bad(block: Block) -> tuple[int, int, str] | None:
+def first_bad(block: Block) -> Bad | None:
+    """Return (block, column, what) of an entry that no fit can use, of the first such column."""
+    lowest, highest = (float(end) for end in block.X.aminmax())
+    return None if max(-lowest, highest) <= LARGEST_SIZE else _first_bad(block)
+
+
+def _first_bad(block: Block) -> Bad | None:
     """Return (block, column, what) of the first column with an entry that no fit can use."""
     for column in range(block.X.shape[1]):
         entries = block.X[:, column].double()

@@ -33,7 +33,7 @@ _WAVES = 2
 #: Rows that one launch may number with 32 bits.
 _LAUNCH_ROWS = 1 << 30
 #: Columns of sums that a block of the last kernel adds up, and its threads.
-_FINISH_COLUMNS, _FINISH_THREADS = 32, 256
+_FINISH_COLUMNS, _FINISH_THREADS = 32, 1024
 #: CUDA's number of the attribute that lets a kernel have more than 48 KB of shared memory.
 _MOST_SHARED = 8
 #: Generation of GPUs from which on rows are copied to shared memory while others are summed.
@@ -72,17 +72,17 @@ __device__ __forceinline__ double number(Entry v) { return TO_DOUBLE; }
 
 _FINISH = r"""
 // Add up what the teams have, in a fixed order, and write it where the host reads it.
-extern "C" __global__ void __launch_bounds__(256) finish(
+extern "C" __global__ void __launch_bounds__(1024) finish(
     const double* __restrict__ partials, double* __restrict__ total, long long teams) {
-  __shared__ double sums[8][33];
+  __shared__ double sums[32][33];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int at = blockIdx.x * 32 + lane;
   double sum = 0.0, other = 0.0;
   if (at < 2 * (COLUMNS + 1)) {
     long long t = warp;
-    for (; t + 8 < teams; t += 16) {
+    for (; t + 32 < teams; t += 64) {
       sum += partials[t * 2 * (COLUMNS + 1) + at];
-      other += partials[(t + 8) * 2 * (COLUMNS + 1) + at];
+      other += partials[(t + 32) * 2 * (COLUMNS + 1) + at];
     }
     if (t < teams) sum += partials[t * 2 * (COLUMNS + 1) + at];
   }
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(256) finish(
   __syncthreads();
   if (warp == 0 && at < 2 * (COLUMNS + 1)) {
     sum = 0.0;
-    for (int w = 0; w < 8; w++) sum += sums[w][lane];
+    for (int w = 0; w < 32; w++) sum += sums[w][lane];
     total[at] = sum;
   }
 }
@@ -258,7 +258,7 @@ class FusedReader:
             numbers = part.stop - part.start, stride, 0  # and no place for the scores
             self.launches.append((grid, part.start, _arguments(pointers, numbers)))
             team += grid * plan.teams
-        self.finish = _arguments(
+        self.adding = _arguments(
             [self.sums.data_ptr(), self.total_here.data_ptr()], (len(self.sums),)
         )
         self.finish_grid = -(-2 * (columns + 1) // _FINISH_COLUMNS)
@@ -271,13 +271,20 @@ class FusedReader:
         assert found is not None  # as the others were compiled
         return found
 
-    def read(
+    def __call__(
         self, coef: FloatArray, about: tuple[float, ...], scores: Tensor | None = None
     ) -> FloatArray:
         """Return (mass, moments) of positives and negatives; ``about`` are their tilts and tops.
 
         The scores of the rows are written into a float64 vector where one is given.
         """
+        self.start(coef, about, scores)
+        return self.finish()
+
+    def start(
+        self, coef: FloatArray, about: tuple[float, ...], scores: Tensor | None = None
+    ) -> None:
+        """Start on that, and wait for nothing: `finish` must be called before the next start."""
         kernels, plan = self.kernels if scores is None else self._scored, self.kernels.plan
         driver = kernels.driver
         self.given_as_array[:4] = about
@@ -297,8 +304,13 @@ class FusedReader:
                 shape = grid, 1, 1, plan.threads, 1, 1, kernels.shared
                 check(driver.cuLaunchKernel(kernels.tilted, *shape, stream, arguments, None))
             shape = self.finish_grid, 1, 1, _FINISH_THREADS, 1, 1, 0
-            check(driver.cuLaunchKernel(kernels.finish, *shape, stream, self.finish[0], None))
-            check(driver.cuStreamSynchronize(stream))
+            check(driver.cuLaunchKernel(kernels.finish, *shape, stream, self.adding[0], None))
+
+    def finish(self) -> FloatArray:
+        """Wait for what was started, and return it."""
+        with self.on_its_device:
+            stream = ctypes.c_void_p(_stream_of()(self.device))
+            check(self.kernels.driver.cuStreamSynchronize(stream))
         return self.total_as_array.copy()
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,13 +38,13 @@ _UNROLL = 2
 #: Rows that one launch may number with 32 bits.
 _LAUNCH_ROWS = 1 << 30
 #: Copies of a histogram that programs share out among them, so that they do not queue for its bins.
-_COPIES = 16
+_COPIES = 64
 
 
 @cache
-def _kernels() -> tuple[JITFunction, JITFunction, JITFunction, JITFunction]:
+def _read() -> JITFunction:
     triton = importlib.import_module("triton")
-    tl: Any = importlib.import_module("triton.language")
+    tl: Tensor = importlib.import_module("triton.language")
 
     @triton.jit  # type: ignore[untyped-decorator]
     def read(  # type: ignore[no-untyped-def]
@@ -59,6 +59,15 @@ def _kernels() -> tuple[JITFunction, JITFunction, JITFunction, JITFunction]:
         if centred:
             x -= tl.load(units_at + column)[None, :]
         return x
+
+    return read
+
+
+@cache
+def _tilted() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+    read = _read()
 
     @triton.jit  # type: ignore[untyped-decorator]
     def tilted(  # type: ignore[no-untyped-def]
@@ -103,6 +112,15 @@ def _kernels() -> tuple[JITFunction, JITFunction, JITFunction, JITFunction]:
         tl.store(at, tl.sum(neg_mass, 0))
         tl.store(at + 1 + column, tl.sum(neg_moment, 0))
 
+    return tilted
+
+
+@cache
+def _score() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+    read = _read()
+
     @triton.jit  # type: ignore[untyped-decorator]
     def score(  # type: ignore[no-untyped-def]
         X_at, stride: tl.constexpr, across, beta_at, units_at, out_at, n, d: tl.constexpr,
@@ -115,6 +133,15 @@ def _kernels() -> tuple[JITFunction, JITFunction, JITFunction, JITFunction]:
         x = read(X_at, stride, across, units_at, rows, there, column, inside, centred)
         beta = tl.load(beta_at + column, mask=inside, other=0.0)
         tl.store(out_at + rows, tl.sum(x * beta[None, :], 1), mask=there)
+
+    return score
+
+
+@cache
+def _count() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+    read = _read()
 
     @triton.jit  # type: ignore[untyped-decorator]
     def count(  # type: ignore[no-untyped-def]
@@ -152,25 +179,36 @@ def _kernels() -> tuple[JITFunction, JITFunction, JITFunction, JITFunction]:
             if beyond > 0:
                 tl.atomic_add(own_at + 4 * bins, beyond, sem="relaxed")
 
+    return count
+
+
+@cache
+def _weigh() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+    read = _read()
+
     @triton.jit  # type: ignore[untyped-decorator]
     def weigh(  # type: ignore[no-untyped-def]
         X_at, stride: tl.constexpr, across, weight_at, units_at, out_at, n, d: tl.constexpr,
-        centred: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+        unroll: tl.constexpr, centred: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
     ):  # fmt: skip
         number = tl.program_id(0)
         slot = tl.arange(0, height)
         column = tl.arange(0, width)
         inside = column < d
         total = tl.zeros((height, width), tl.float64)
-        for start in range(number * height, n, tl.num_programs(0) * height):
-            rows = (start + slot).to(tl.int64)
-            there = rows < n
-            x = read(X_at, stride, across, units_at, rows, there, column, inside, centred)
-            weight = tl.load(weight_at + rows, mask=there, other=0.0)
-            total += weight[:, None] * x
+        step = tl.num_programs(0) * height * unroll
+        for start in range(number * height * unroll, n, step):
+            for part in tl.static_range(unroll):
+                rows = (start + part * height + slot).to(tl.int64)
+                there = rows < n
+                x = read(X_at, stride, across, units_at, rows, there, column, inside, centred)
+                weight = tl.load(weight_at + rows, mask=there, other=0.0)
+                total += weight[:, None] * x
         tl.store(out_at + number * width + column, tl.sum(total, 0))
 
-    return tilted, score, count, weigh
+    return weigh
 
 
 class _Launch:
@@ -202,7 +240,8 @@ class _Launch:
 
     def numbers(self, *values: float) -> Tensor:
         """Numbers for a kernel, as float64: as plain arguments they would be float32."""
-        return self.torch.tensor(values, dtype=self.torch.float64).to(self.X.device)
+        here = self.torch.tensor(values, dtype=self.torch.float64)
+        return here.to(self.X.device, non_blocking=True)
 
     def programs(self, n: int) -> int:
         processors = self.torch.cuda.get_device_properties(self.X.device).multi_processor_count
@@ -225,7 +264,7 @@ def tilted_reader(
     kind = positive.view(torch.uint8)
     kernels = kernels_for(X, log_weight is not None, centre is not None)
     if kernels is not None:
-        return FusedReader(X, kind, log_weight, centre, kernels).read
+        return FusedReader(X, kind, log_weight, centre, kernels)
     parts = [slice(first, first + _LAUNCH_ROWS) for first in range(0, len(X), _LAUNCH_ROWS)]
 
     def read(coef: FloatArray, about: tuple[float, ...], scores: Tensor | None) -> FloatArray:
@@ -251,7 +290,7 @@ def _tilted_tiles(
     about: Tensor,
 ) -> Tensor:
     """Return the sums of each program of the Triton kernel, of shape (programs, 2, d + 1)."""
-    launch, (tilted, *_) = _Launch(X, centre), _kernels()
+    launch, tilted = _Launch(X, centre), _tilted()
     programs = launch.programs(len(X))
     shape = (programs, 2, launch.width + 1)
     out = launch.torch.empty(shape, dtype=launch.torch.float64, device=X.device)
@@ -266,7 +305,7 @@ def _tilted_tiles(
 
 def score_rows(X: Tensor, beta: Tensor, centre: Tensor, out: Tensor) -> None:
     """Write X @ beta into a float64 vector."""
-    launch, (_, score, *_) = _Launch(X, centre), _kernels()
+    launch, score = _Launch(X, centre), _score()
     for rows in launch.parts:
         part = X[rows]
         with launch.on_its_device():
@@ -278,7 +317,7 @@ def score_rows(X: Tensor, beta: Tensor, centre: Tensor, out: Tensor) -> None:
 
 def weigh_rows(X: Tensor, weight: Tensor, centre: Tensor | None) -> Tensor:
     """Return X' times a float64 vector of one number per row, summed in a fixed order."""
-    launch, (*_, weigh) = _Launch(X, centre), _kernels()
+    launch, weigh = _Launch(X, centre), _weigh()
     torch = launch.torch
     total = torch.zeros(launch.width, dtype=torch.float64, device=X.device)
     for rows in launch.parts:
@@ -288,7 +327,7 @@ def weigh_rows(X: Tensor, weight: Tensor, centre: Tensor | None) -> Tensor:
         with launch.on_its_device():
             weigh[(programs,)](
                 part, *X.stride(), weight[rows], launch.centre, out, len(part), launch.d,
-                **launch.built_for,
+                unroll=_UNROLL, **launch.built_for,
             )  # fmt: skip
         total += out.sum(0)
     found: Tensor = total[: launch.d]
@@ -312,7 +351,7 @@ def counted_scores(
     u per_spread + bins / 2. The answer holds the weights of both classes, negatives first,
     their weighted distances from the bins' centres, and the number of rows beyond the bins.
     """
-    launch, (_, _, count, _) = _Launch(X, centre), _kernels()
+    launch, count = _Launch(X, centre), _count()
     torch = launch.torch
     about = launch.numbers(*standard, per_spread, quanta)
     counts = torch.zeros((_COPIES, 4 * bins + 1), dtype=torch.int64, device=X.device)

@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from time import sleep
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,9 @@ Piece = TypeVar("Piece")
 #: Scores as an engine hands them back: an array or a tensor, the files that hold them, or what a
 #: cluster computes when asked.
 Scores: TypeAlias = "FloatArray | Tensor | Path | list[Path] | Array | DataFrame"
+
+#: An entry that no fit can use: the index of its block, its column, what it is.
+Bad: TypeAlias = tuple[int, int, str]
 
 
 @dataclass
@@ -114,6 +117,18 @@ def not_numbers(columns: Sequence[str], advice: str) -> ValueError:
     )
 
 
+@runtime_checkable
+class ShowsBad(Protocol):
+    """A sweep whose sums are finite only if every entry that it reads is."""
+
+    @property
+    def shows_bad(self) -> bool:
+        """Whether that holds for what this one sums."""
+
+    def is_finite(self, found: Partial) -> bool:
+        """Whether no entry that was read is infinite or NaN."""
+
+
 class BlockSource(ABC):
     """Rows in blocks, and a map-reduce over them.
 
@@ -163,6 +178,14 @@ class BlockSource(ABC):
     def expect_passes(self) -> None:
         """Hear that several passes will follow: rows that cost something to decode may be kept."""
         return  # most sources keep nothing
+
+    def late_check(self) -> Callable[[], Bad | None] | None:
+        """Return what looks for entries that no fit can use, where a sum over the rows shows any.
+
+        Then such a sum need not wait for it: one that is finite has none. None where every entry
+        has to be looked at first.
+        """
+        return None
 
     def name_of(self, index: int) -> str:
         """Say where a block comes from, for messages."""

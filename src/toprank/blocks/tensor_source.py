@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from toprank._extras import require
-from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
+from toprank.blocks.device import DeviceDesign, first_bad
+from toprank.blocks.source import Bad, Block, BlockSource, Partial, State, Sweep
+from toprank.blocks.statistics import Units
+from toprank.blocks.stored import StoredRows
 from toprank.blocks.tensors import unwrap
 
 if TYPE_CHECKING:
@@ -51,6 +55,14 @@ class TensorSource(BlockSource):
 
     def thin(self, pick: Callable[[Block], Block]) -> TensorSource:
         return TensorSource(pick(self.block), self.group)
+
+    def late_check(self) -> Callable[[], Bad | None] | None:
+        X = self.block.X
+        alone = self.group is None and not isinstance(X, StoredRows)
+        # entries of eight bytes may be finite and still too large
+        if not alone or X.element_size() > 4 or DeviceDesign(X, Units()).kernel != "triton":
+            return None
+        return cache(lambda: first_bad(self.block))
 
     def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[object]:
         # no rows come to this process, and its threads have nothing to do; BLAS on many threads

@@ -23,6 +23,8 @@ from toprank._extras import require
 if TYPE_CHECKING:
     from torch import Tensor
 
+#: Members of a mask that are counted in one byte.
+_TOGETHER = 128
 #: DLPack's number for ordinary memory.
 _HOST = 1
 
@@ -75,6 +77,22 @@ def all_finite(tensor: Tensor) -> bool:
         return True
     rows = max(1, (1 << 24) // max(1, tensor[:1].numel()))
     return all(bool(part.isfinite().all()) for part in tensor.split(rows))
+
+
+def count_true(mask: Tensor) -> int:
+    """Count the members of a mask; torch would make eight bytes of each of them first.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from toprank.blocks.tensors import count_true
+    >>> count_true(torch.arange(1000) % 4 == 0)
+    250
+    """
+    torch = require("torch", "torch")
+    whole = len(mask) - len(mask) % _TOGETHER
+    bytes_ = mask[:whole].view(torch.uint8).view(-1, _TOGETHER)
+    return int(bytes_.sum(1, dtype=torch.uint8).sum() + mask[whole:].sum())
 
 
 def distinct(labels: Tensor) -> AnyArray:

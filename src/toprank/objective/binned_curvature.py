@@ -30,7 +30,7 @@ from toprank.objective.labelled import View, open_block
 #: Bins of each class, at the most.
 BINS = 256
 #: Scores further from the middle than so many spreads share the outermost bins.
-_SPREADS = 20.0
+SPREADS = 20.0
 #: Rows that are copied at once.
 _ROWS = 512
 
@@ -50,7 +50,7 @@ class BinnedRows:
     bin: NDArray[np.intp]
     share: FloatArray
     weight: FloatArray
-    pairs: _Pairs
+    pairs: BinPairs
 
     @classmethod
     def of(
@@ -59,19 +59,22 @@ class BinnedRows:
         """Put rows of oriented scores into bins; the shares of either class sum to one."""
         place = _places(scores)
         bins = np.where(inner, place, place + BINS)
-        held, dense = np.unique(bins, return_inverse=True)
+        held = np.flatnonzero(np.bincount(bins))
+        number = np.zeros(2 * BINS, dtype=np.intp)
+        number[held] = np.arange(len(held))
+        dense = number[bins]
         mass = np.bincount(dense, share).astype(np.float64)
         middle = np.bincount(dense, share * scores) / mass
         split = int(np.searchsorted(held, BINS))
-        pairs = _Pairs.of(middle[:split], middle[split:], mass[:split], mass[split:], loss, p)
+        pairs = BinPairs.of(middle[:split], middle[split:], mass[:split], mass[split:], loss, p)
         return cls(dense, share, share * pairs.per_share[dense], pairs)
 
 
 def _places(scores: FloatArray) -> NDArray[np.intp]:
     """The bin of each score, of equal width; outliers lie in the outermost ones."""
     middle, spread = float(np.median(scores)), float(np.std(scores))
-    low = max(float(np.min(scores)), middle - _SPREADS * spread)
-    high = min(float(np.max(scores)), middle + _SPREADS * spread)
+    low = max(float(np.min(scores)), middle - SPREADS * spread)
+    high = min(float(np.max(scores)), middle + SPREADS * spread)
     width = (high - low) / BINS
     if not width > 0:
         return np.zeros(len(scores), dtype=np.intp)
@@ -79,7 +82,7 @@ def _places(scores: FloatArray) -> NDArray[np.intp]:
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class BinPairs:
     """The sums over pairs of bins: inner bins in columns, outer ones in lines."""
 
     slope: FloatArray  # l'(r)
@@ -101,7 +104,7 @@ class _Pairs:
         outer: FloatArray,
         loss: Loss,
         p: float,
-    ) -> _Pairs:
+    ) -> BinPairs:
         r = a[None, :] - b[:, None]
         slope, bend = loss.slope(r), loss.curvature(r)
         height, tilt = loss.value(r) @ inner, slope @ inner

@@ -9,7 +9,7 @@ cannot be merged, and rows in memory, ask for them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 
 import numpy as np
@@ -21,8 +21,8 @@ from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
 from toprank.blocks.memory import ArraySource, gather_blocks
-from toprank.blocks.source import BlockSource, Partial, State, Sweep
-from toprank.blocks.statistics import LabelCounts, Units, refusal, sample_step
+from toprank.blocks.source import Bad, BlockSource, Partial, ShowsBad, State, Sweep
+from toprank.blocks.statistics import BlockCounts, LabelCounts, Units, refusal, sample_step
 from toprank.objective.labelled import View
 from toprank.objective.sums import LOCATION_ROWS
 from toprank.objective.sweeps import (
@@ -103,6 +103,7 @@ class BlockData:
             self.units, self.sparse = self._look()
         else:
             self.units, self.sparse = like.units, like.sparse
+            self._check = like._check
         self.view = View(_NO_CLASSES, None, self.units, self.entries)
 
     @classmethod
@@ -116,20 +117,36 @@ class BlockData:
     def entries(self) -> int:
         return self.n_rows * self.n_features
 
+    #: What looks at every entry, where that has not been done yet.
+    _check: Callable[[], Bad | None] | None = None
+
     def run(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         """Make one pass over the blocks."""
         self.passes[type(sweep).__name__.lower()] += 1
+        if self._check is None:
+            return self.source.map_reduce(sweep, state)
+        check, self._check = self._check, None
+        at_one_point = isinstance(state, np.ndarray) and state.ndim == 1
+        if isinstance(sweep, ShowsBad) and sweep.shows_bad and at_one_point:
+            found: Partial = self.source.map_reduce(sweep, state)
+            if not sweep.is_finite(found):
+                self._refuse(check())
+            return found
+        self._refuse(check())
         return self.source.map_reduce(sweep, state)
 
     def _look(self, thinning: Thinning | None = None) -> tuple[Units, bool]:
         """Check every entry; say in what units the columns are read, and whether X is sparse."""
         step = sample_step(self.n_rows, self.n_features)
-        sweep = Describe(self.view, step, self.starts, thinning, not self.source.checked)
+        check = None if self.source.checked else self.source.late_check()
+        whole = check is None and not self.source.checked
+        sweep = Describe(self.view, step, self.starts, thinning, whole)
         statistics, self._drawn = self.run(sweep, None)
         self._refuse(statistics.bad)
+        self._check = check
         return statistics.units(), statistics.sparse
 
-    def _refuse(self, bad: tuple[int, int, str] | None) -> None:
+    def _refuse(self, bad: Bad | None) -> None:
         """Refuse an entry that no fit can use."""
         if bad is None:
             return
@@ -427,10 +444,22 @@ class LabelledData(BlockData):
             source = (
                 self.source.gather(parts) if on_device else gather_blocks(parts, self.source.n_jobs)
             )
-        counts = count_labels(source)
+        counts = self._counts_of_sample if self.source.keeps_samples else None
+        counts = counts or count_labels(source)
         if len(counts.labels) < 2 or not np.all(counts.weight > 0):
             return None
         return LabelledData(source, counts, self.classes, self.class_weight, self.size, self)
+
+    @property
+    def _counts_of_sample(self) -> LabelCounts | None:
+        """What is in `coarser`, where it follows from the numbers of rows; None elsewhere."""
+        if self.counts.weighted or len(self.starts) > 1:
+            return None
+        members, (index,) = np.array(self.thinning.members), self.starts
+        rows = -(-members // np.array(self.thinning.steps[:2]))
+        blocks = {index: BlockCounts(self.classes, rows, rows)}
+        each = float(np.min(members / rows))
+        return LabelCounts(self.classes, members.astype(np.float64), blocks, True, each)
 
     def sample(self, size: int) -> LabelledData | None:
         """Return `coarser` as it is for so many coefficients; it is not kept."""

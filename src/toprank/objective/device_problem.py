@@ -7,33 +7,38 @@ to the host. Hessians are estimated from some rows by bins of their scores
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign, to_array
 from toprank.blocks.source import Block
 from toprank.blocks.tensors import OnDevice, unwrap
-from toprank.objective.binned_curvature import BinnedRows
+from toprank.objective.binned_curvature import SPREADS, BinPairs
 from toprank.objective.data import LabelledData
 from toprank.objective.device_root import DeviceRoot
 from toprank.objective.labelled import OpenBlock, View, open_block
 from toprank.objective.power_root import PowerRoot
-from toprank.objective.problem import ScoredProblem
+from toprank.objective.problem import ScoredProblem, TwoClassProblem
 from toprank.objective.risk import Task
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Rows of each class that a Hessian is estimated from, at the least.
+#: Rows of each class that a Hessian is estimated from, at the least, and how many more where they
+#: have so few entries.
 _ROWS = 10_000
 _ROWS_PER_FEATURE = 300
+_MORE_PER_FEATURE = 1200
+_ENTRIES = 1 << 24
+#: Bins of each class: the host sums over all pairs of them, which is what takes the time.
+_BINS = 128
 #: Rows whose sums over bins are taken at once.
-_AT_ONCE = 1 << 13
+_AT_ONCE = 1 << 15
 
 
 class RootRows:
@@ -49,68 +54,80 @@ class RootRows:
     """
 
     def __init__(self, opened: OpenBlock, task: Task, prices_positives: bool):
+        self.opened = opened
         self.design: DeviceDesign = opened.design  # type: ignore[assignment]
         self.task, self.prices_positives = task, prices_positives
         self.positive: Tensor = unwrap(opened.positive)
         self.weight: Tensor | None = unwrap(opened.weight)
         self.root = DeviceRoot(self.positive, self.weight, task.p, task.loss, prices_positives)
-        self._scored: tuple[bytes, Tensor | None] = b"", None
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray] | None:
         """Return F and its gradient in the coefficients."""
-        scores = self.design.scores(coef).tensor
-        self._scored = coef.tobytes(), scores[self._drawn]
-        found = self.root.value_grad(scores)
+        found = self.root.value_grad(self.opened.kept_scores(coef).tensor)
         if found is None:
             return None
         return found[0], self.design.adjoint(OnDevice(found[1]))
 
     @cached_property
-    def _drawn(self) -> Tensor:
-        """Evenly spaced rows of each class that are present, in order."""
-        most = max(_ROWS, _ROWS_PER_FEATURE * self.design.n_features)
-        sides = (self.root.inner, self.root.outer)
-        drawn = [side[:: -(-len(side) // most)] for side in sides]
-        rows: Tensor = self.design.torch.cat(drawn).sort().values
-        return rows
+    def _drawn(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Evenly spaced rows of each class that are present, in order.
 
-    @cached_property
-    def _drawn_rows(self) -> tuple[Tensor, NDArray[np.bool_], FloatArray]:
-        """Those rows in single precision, which of them are inner ones, and their shares."""
-        rows, design = self._drawn, self.design
-        x = design.dense_rows(rows, design.torch.float32)
+        Their numbers and entries in single precision, which are inner rows, and their shares.
+        """
+        design, torch = self.design, self.design.torch
+        d = design.n_features
+        most = max(_ROWS, _ROWS_PER_FEATURE * d, min(_MORE_PER_FEATURE * d, _ENTRIES // d))
+        sides = (self.root.inner, self.root.outer)
+        rows = torch.cat([side[:: -(-len(side) // most)] for side in sides]).sort().values
+        x = design.dense_rows(rows, torch.float32)
         if design.centre is not None:
             x -= design.centre
-        inner = to_array(self.positive[rows]) != self.prices_positives
-        share = np.ones(len(rows)) if self.weight is None else to_array(self.weight[rows])
-        for side in (inner, ~inner):
-            share[side] /= np.sum(share[side])
-        return x, inner, share
+        inner = self.positive[rows] != self.prices_positives
+        share = x.new_ones(len(rows)).double() if self.weight is None else self.weight[rows]
+        masses = [torch.where(side, share, 0.0).sum() for side in (inner, ~inner)]
+        return rows, x, inner, share / torch.where(inner, *masses)
 
     def hessian(self, coef: FloatArray) -> FloatArray:
-        """Return an estimate of the Hessian from rows drawn."""
-        known, drawn = self._scored
-        if known != coef.tobytes() or drawn is None:
-            drawn = self.design.scores(coef).tensor[self._drawn]
-        scores = to_array(drawn)
-        x, inner, share = self._drawn_rows
-        binned = BinnedRows.of(
-            self.root.sign * scores, inner, share, self.task.loss, float(self.task.p)
-        )
-        n_bins = len(binned.pairs.per_share)
-        torch, vectors = self.design.torch, (binned.bin, binned.share, binned.weight)
-        parts = [torch.from_numpy(np.ascontiguousarray(part)).to(x.device) for part in vectors]
-        sums = torch.zeros((n_bins, x.shape[1]), dtype=torch.float64, device=x.device)
-        moments = torch.zeros((x.shape[1],) * 2, dtype=torch.float64, device=x.device)
-        for some, bins, shares, weight in zip(
-            *(part.split(_AT_ONCE) for part in (x, *parts)), strict=True
-        ):
-            onto = torch.zeros((n_bins, len(some)), dtype=torch.float64, device=x.device)
-            onto.scatter_(0, bins[None, :], shares[None, :])
-            sums += onto @ some.double()
-            scaled = some * weight.float().sqrt()[:, None]
+        """Return an estimate of the Hessian from rows drawn, in bins of their scores."""
+        rows, x, inner, share = self._drawn
+        torch, scores = self.design.torch, self.root.sign * self.opened.scores(coef).tensor[rows]
+        place = _places(scores) + torch.where(inner, 0, _BINS)
+        sums = x.new_zeros((2 * _BINS, x.shape[1] + 2), dtype=torch.float64)
+        for some, score, bins, part in _together(x, scores, place, share):
+            onto = part.new_zeros((len(sums), len(some)))
+            onto.scatter_(0, bins[None, :], part[None, :])
+            own = some.double()
+            sums += onto @ torch.cat([own, torch.ones_like(score[:, None]), score[:, None]], 1)
+        summed = to_array(sums)
+        mass, held = summed[:, -2], summed[:, -2] > 0
+        middle = summed[held, -1] / mass[held]
+        split = int(np.count_nonzero(held[:_BINS]))
+        own_masses = mass[held][:split], mass[held][split:]
+        loss, p = self.task.loss, float(self.task.p)
+        pairs = BinPairs.of(middle[:split], middle[split:], *own_masses, loss, p)
+        per_share = np.zeros(len(held))
+        per_share[held] = pairs.per_share
+        weight = (share * self.design.small(per_share)[place]).float()
+        moments = x.new_zeros((x.shape[1],) * 2, dtype=torch.float64)
+        for some, part in _together(x, weight):
+            scaled = some * part.sqrt()[:, None]
             moments += (scaled.T @ scaled).double()
-        return binned.pairs.hessian(to_array(sums), to_array(moments))
+        return pairs.hessian(summed[held, :-2], to_array(moments))
+
+
+def _together(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Some of the rows at a time."""
+    return zip(*(vector.split(_AT_ONCE) for vector in vectors), strict=True)
+
+
+def _places(scores: Tensor) -> Tensor:
+    """The bin of each score, as in `toprank.objective.binned_curvature`."""
+    middle, spread = scores.median(), scores.std(correction=0)
+    low = scores.min().maximum(middle - SPREADS * spread)
+    high = scores.max().minimum(middle + SPREADS * spread)
+    width = ((high - low) / _BINS).clamp(min=np.finfo(float).tiny)
+    places: Tensor = ((scores - low) / width).clamp(0.0, _BINS - 1.0).long()
+    return places
 
 
 @dataclass(frozen=True)
@@ -120,6 +137,15 @@ class AtRoot:
     view: View
     problem: DeviceRootProblem
     what: str
+
+    @property
+    def shows_bad(self) -> bool:
+        """Whether scores and gradient are finite only if every entry is."""
+        return self.what == "value_grad"
+
+    def is_finite(self, found: tuple[float, FloatArray] | None) -> bool:
+        """Whether no entry that was read is infinite or NaN."""
+        return found is not None and bool(np.all(np.isfinite(found[1])))
 
     def local(self, block: Block, coef: FloatArray) -> object:
         return getattr(self.problem.rows(open_block(block, self.view)), self.what)(coef)
@@ -156,6 +182,11 @@ class DeviceRootProblem(ScoredProblem):
         return self._rows
 
     _rows: RootRows | None = None
+
+    def coarse(self) -> TwoClassProblem | None:
+        # an evaluation takes the host as long for a few rows as for a million
+        coarse: TwoClassProblem | None = self._coarse
+        return None if self.data.is_sample else coarse
 
     @property
     def has_sample(self) -> bool:

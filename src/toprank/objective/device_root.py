@@ -18,14 +18,13 @@ from toprank._extras import has_triton
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.losses import Loss
+from toprank.objective.device_compiled import QUANTA, CompiledRoot, Side
 from toprank.objective.power_root import MOST_BOXES, Axis, is_square, series_of
 from toprank.pair_sums.interpolated import DEGREE, REACH, WIDTH, Interactions
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Shares are counted in whole quanta of this; those of a class sum to one.
-_QUANTA = 2.0**60
 #: Numbers that are added up one after the other in a running sum.
 _RUN = 1024
 
@@ -65,7 +64,7 @@ class DeviceRoot:
         prices_positives: bool,
     ):
         self.torch = importlib.import_module("torch")
-        self.p, self.loss = p, loss
+        self.p, self.loss, self.n_rows = p, loss, len(positive)
         self.sign = -1.0 if prices_positives else 1.0
         outer = positive if prices_positives else ~positive
         present = positive | True if weight is None else weight > 0
@@ -83,22 +82,35 @@ class DeviceRoot:
         own = weight[side] / weight[side].max()  # no such total overflows
         return own / own.sum()
 
+    @cached_property
+    def _compiled(self) -> CompiledRoot | None:
+        """The same by compiled kernels, on a GPU that has them."""
+        if not (self.inner.is_cuda and has_triton()):
+            return None
+        inner, outer = Side(self.inner, self.inner_share), Side(self.outer, self.outer_share)
+        kind = CompiledRoot.of(self.loss)
+        return kind(inner, outer, self.n_rows, self.p, self.sign, self.loss)
+
+    def _sums_over(self, inner: FloatArray, outer: FloatArray) -> bool:
+        """Whether scores between these ends are summed here."""
+        if not np.all(np.isfinite([inner, outer])):
+            return False
+        far = inner[0] - outer[0] > REACH  # some see e^-r alone, however small
+        wide = max(inner[1], outer[1]) - min(inner[0], outer[0]) > MOST_BOXES * WIDTH
+        return is_square(self.loss) or not (far or wide)
+
     def value_grad(self, scores: Tensor) -> tuple[float, Tensor] | None:
         """Return F and its gradient in the scores; None where they lie too far apart for it."""
+        if self._compiled is not None:
+            ends = self._compiled.ends(scores)
+            return self._compiled.value_grad(scores, *ends) if self._sums_over(*ends) else None
         a, b = self.sign * scores[self.inner], self.sign * scores[self.outer]
         found = self.torch.stack([*a.aminmax(), *b.aminmax()]).cpu().numpy()
-        if not np.all(np.isfinite(found)):
+        inner, outer = found[:2], found[2:]
+        if not self._sums_over(inner, outer):
             return None
         made: _Squares | _Boxed
-        if is_square(self.loss):
-            made = _Squares(self, a, b)
-        else:
-            inner, outer = found[:2], found[2:]
-            far = inner[0] - outer[0] > REACH  # some see e^-r alone, however small
-            wide = max(inner[1], outer[1]) - min(inner[0], outer[0]) > MOST_BOXES * WIDTH
-            if far or wide:
-                return None
-            made = _Boxed(self, a, b, inner, outer)
+        made = _Squares(self, a, b) if is_square(self.loss) else _Boxed(self, a, b, inner, outer)
         gradient = self.torch.zeros_like(scores)
         largest = float(made.heights.max())
         if largest <= 0.0:
@@ -152,16 +164,7 @@ class _Places:
         self.torch = importlib.import_module("torch")
         self.points = points.contiguous()
         self.count = len(axis.table)
-        self.compiled = points.is_cuda and has_triton()
         self.grid = axis.grid
-
-    @cached_property
-    def _on_device(self) -> Tensor:
-        return self._bring(np.array([*self.grid, _QUANTA]))
-
-    def _bring(self, values: FloatArray) -> Tensor:
-        brought: Tensor = self.torch.from_numpy(values).to(self.points.device)
-        return brought
 
     @cached_property
     def _located(self) -> tuple[Tensor, Tensor]:
@@ -173,13 +176,9 @@ class _Places:
 
     def evaluate(self, series: FloatArray) -> Tensor:
         """Return the polynomials of the boxes, one line of ``series`` each, at the points."""
-        lines = self._bring(np.ascontiguousarray(series.T))
-        if self.compiled:
-            from toprank.blocks.kernels_boxes import evaluate_series
-
-            return evaluate_series(self.points, self._on_device, lines)
+        lines = self.torch.from_numpy(np.ascontiguousarray(series.T)).to(self.points.device)
         box, x = self._located
-        total = lines[-1][box]
+        total: Tensor = lines[-1][box]
         for line in lines[:-1].flip(0):
             total = self.torch.addcmul(line[box], total, x)
         return total
@@ -187,15 +186,11 @@ class _Places:
     def moments(self, share: Tensor) -> FloatArray:
         """Return the sums of share x^m over each box, one line per box."""
         summed = self._spread(share).double().cpu().numpy()
-        found: FloatArray = summed.T / _QUANTA
+        found: FloatArray = summed.T / QUANTA
         return found
 
     def _spread(self, share: Tensor) -> Tensor:
-        if self.compiled:
-            from toprank.blocks.kernels_boxes import spread_shares
-
-            return spread_shares(self.points, self._on_device, share, self.count, DEGREE)
-        (box, x), quanta = self._located, share * _QUANTA
+        (box, x), quanta = self._located, share * QUANTA
         table: Tensor = self.torch.zeros(
             (DEGREE, self.count), dtype=self.torch.int64, device=x.device
         )

@@ -14,6 +14,7 @@ from toprank._extras import has_triton
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign
+from toprank.blocks.kernels_cuda import FusedReader
 from toprank.blocks.recorded import Recording
 from toprank.blocks.statistics import Units
 from toprank.objective.sums import BIN, BINS, EndPartial, ScoreHistogram, Standard, Tilted, Tilts
@@ -33,6 +34,8 @@ _RECORDED_ROWS = 1 << 20
 _MIDDLE_ROWS = 1024
 #: Masses within these bounds lost nothing: float64 reaches from 1e-308 to 1e308.
 _ROOM = (1e-260, 1e260)
+#: A number below all exponents of rows that are present.
+_BOTTOM = 1e300
 #: Weights are counted in whole quanta, so that no order of adding up can change a bit.
 _QUANTA = 2.0**60
 
@@ -53,10 +56,12 @@ class FusedSums:
         self.design = design
         self.positive = positive
         self.log_weight = log_weight
-        #: Whether there are positives, and negatives, of weight above zero.
-        self.present = _present(positive, log_weight)
         #: About where the largest exponents of (positives, negatives) lie, by tilts.
         self._tops: dict[Pair, Pair] = {}
+        #: What `start_rough` was asked for, and what the device makes of it.
+        self._started: tuple[object, Tensor | None] = None, None
+        #: What `start_tilted` was asked for, and the tops that it took.
+        self._begun: tuple[object, Pair] | None = None
 
     def tilted_ends(
         self, coef: FloatArray, tilts: Tilts, scores: Tensor | None = None
@@ -67,11 +72,31 @@ class FusedSums:
         """
         return [self._end(coef, of_end, scores) for of_end in tilts]
 
-    def _end(self, coef: FloatArray, tilts: Pair, scores: Tensor | None) -> EndPartial:
-        """One read of X, relative to the tops of the last evaluation or of a sample."""
+    def start_tilted(self, coef: FloatArray, tilts: Pair, tops: Pair | None) -> None:
+        """Start on what `tilted_ends` will be asked for next; the host does not wait for it.
+
+        ``tops`` are about where the largest exponents lie, where that is known.
+        """
+        if isinstance(self._reader, FusedReader):
+            tops = tops or self._about(coef, tilts)
+            self._reader.start(coef, (*tilts, *tops))
+            self._begun = (coef.tobytes(), tilts), tops
+
+    def _about(self, coef: FloatArray, tilts: Pair) -> Pair:
+        """The tops of the last evaluation, or of a sample."""
+        if not coef.any():
+            return 0.0, 0.0
         step = max(1, self.design.n_rows // _SAMPLE_ROWS)
-        tops = self._tops.pop(tilts, None) or self._largest(coef, tilts, step)
-        end = self._read(coef, tilts, tops, scores)
+        return self._tops.pop(tilts, None) or self._largest(coef, tilts, step)
+
+    def _end(self, coef: FloatArray, tilts: Pair, scores: Tensor | None) -> EndPartial:
+        """One read of X, relative to tops that are known, or about so."""
+        begun, self._begun = self._begun, None
+        found = self._reader.finish() if begun and isinstance(self._reader, FusedReader) else None
+        if begun and found is not None and begun[0] == (coef.tobytes(), tilts) and scores is None:
+            end = _end_of(found, begun[1])
+        else:
+            end = self._read(coef, tilts, self._about(coef, tilts), scores)
         if not self._is_sound(end):
             end = self._read(coef, tilts, self._largest(coef, tilts, 1), scores)
         if self._is_sound(end):
@@ -80,18 +105,18 @@ class FusedSums:
         return end
 
     def _read(self, coef: FloatArray, tilts: Pair, tops: Pair, scores: Tensor | None) -> EndPartial:
-        found = self._table(coef, tilts, tops, scores)
-        pos, neg = (
-            Tilted(line[1:], None, top if line[0] else -np.inf, float(line[0]))
-            for line, top in zip(found, tops, strict=True)
-        )
-        return pos, neg
+        return _end_of(self._table(coef, tilts, tops, scores), tops)
 
     def _table(
         self, coef: FloatArray, tilts: Pair, tops: Pair, scores: Tensor | None
     ) -> FloatArray:
         """(mass, moments) of positives and negatives, relative to their tops."""
         return self._reader(coef, (*tilts, *tops), scores)
+
+    @cached_property
+    def present(self) -> tuple[bool, bool]:
+        """Whether there are positives, and negatives, of weight above zero."""
+        return _present(self.positive, self.log_weight)
 
     @cached_property
     def _reader(self) -> Callable[[FloatArray, tuple[float, ...], Tensor | None], FloatArray]:
@@ -104,15 +129,31 @@ class FusedSums:
 
         Where the entries have more, so do the moments.
         """
+        (asked, sums), self._started = self._started, (None, None)
+        if sums is None or asked != (coef.tobytes(), tilts, step):
+            sums = self._rough_sums(coef, tilts, step)
+        pos, neg = (_tilted_of(line, self.design.n_features) for line in sums.cpu().numpy())
+        if self.log_weight is not None:  # a sample: now, so that `start_rough` waits for nothing
+            _ = self._places
+        return pos, neg
+
+    def start_rough(self, coef: FloatArray, tilts: Pair, step: int) -> None:
+        """Start on what `rough_ends` will be asked for; the host waits for none of it."""
+        sums = self._rough_sums(coef, tilts, step)
+        self._started = (coef.tobytes(), tilts, step), sums
+
+    def _rough_sums(self, coef: FloatArray, tilts: Pair, step: int) -> Tensor:
+        """(top, mass, moments, second moments) of positives and negatives, one line each."""
         rows = self.design.every(step)
         scores, positive = rows.scores(coef).tensor, self.positive[::step]
         logs = None if self.log_weight is None else self.log_weight[::step]
         places = self._places if step == 1 else _by_class(positive)
-        pos, neg = (
-            _rough_sums(rows, place, tilt * scores, logs)
+        lines = [
+            _rough_line(rows, place, tilt * scores, logs)
             for tilt, place in zip(tilts, places, strict=True)
-        )
-        return pos, neg
+        ]
+        sums: Tensor = self.design.torch.stack(lines)
+        return sums
 
     @cached_property
     def _places(self) -> tuple[Tensor, Tensor]:
@@ -135,9 +176,19 @@ class FusedSums:
             exponents = tilt * scores
             if self.log_weight is not None:
                 exponents = exponents + self.log_weight[::step]
-            top = float(exponents.where(members, -np.inf).max())
-            tops.append(top if np.isfinite(top) else 0.0)
-        return tops[0], tops[1]
+            tops.append(exponents.where(members, -np.inf).max())
+        found = self.design.torch.stack(tops).cpu().numpy()
+        of_pos, of_neg = (float(top) if np.isfinite(top) else 0.0 for top in found)
+        return of_pos, of_neg
+
+
+def _end_of(found: FloatArray, tops: Pair) -> EndPartial:
+    """The sums of positives and negatives from a table of them, relative to tops."""
+    pos, neg = (
+        Tilted(line[1:], None, top if line[0] else -np.inf, float(line[0]))
+        for line, top in zip(found, tops, strict=True)
+    )
+    return pos, neg
 
 
 def _by_class(positive: Tensor) -> tuple[Tensor, Tensor]:
@@ -146,8 +197,7 @@ def _by_class(positive: Tensor) -> tuple[Tensor, Tensor]:
 
 def _present(positive: Tensor, log_weight: Tensor | None) -> tuple[bool, bool]:
     if log_weight is None:
-        there = int(positive.sum())
-        return there > 0, there < len(positive)
+        return bool(positive.any()), not bool(positive.all())
     held = log_weight > -np.inf
     return bool((positive & held).any()), bool((~positive & held).any())
 
@@ -194,16 +244,17 @@ class StoredSums(FusedSums):
         return found
 
 
-def _rough_sums(
+def _rough_line(
     design: DeviceDesign, rows: Tensor, exponents: Tensor, log_weight: Tensor | None
-) -> Tilted:
-    """Tilted sums of some rows, a few at a time; their middle is taken out before squaring."""
-    total = Tilted.empty(design.n_features, order=2)
+) -> Tensor:
+    """Tilted sums of some rows as one vector; their middle is taken out before squaring."""
+    torch, d = design.torch, design.n_features
     exponents = exponents[rows] if log_weight is None else (exponents + log_weight)[rows]
-    top = float(exponents.max()) if len(rows) else -np.inf
-    if top == -np.inf:  # no row of this class, or only absent ones
-        return total
-    weight = (exponents - top).exp_()
+    if len(rows) == 0:
+        return torch.cat([exponents.new_tensor([-np.inf]), exponents.new_zeros(1 + d + d * d)])
+    top = exponents.max()
+    # absent rows alone have a top of minus infinity: beside any number they weigh nothing
+    weight = (exponents - top.clamp(min=-_BOTTOM)).exp_()
     middle, first, second = _about_the_middle(design, rows, weight)
     shift = middle.double()
     if design.centre is not None:
@@ -211,11 +262,16 @@ def _rough_sums(
     mass, cross = weight.sum(), shift[:, None] * first
     moment = first + mass * shift
     second = second + cross + cross.T + mass * shift * shift[:, None]
-    found = design.torch.cat([mass[None], moment, second.view(-1)]).cpu().numpy()
-    total.top, total.mass = top, float(found[0])
-    total.moment = found[1 : len(shift) + 1].copy()
-    total.second = found[len(shift) + 1 :].reshape(len(shift), -1).copy()
-    return total
+    line: Tensor = torch.cat([top[None], mass[None], moment, second.view(-1)])
+    return line
+
+
+def _tilted_of(line: FloatArray, d: int) -> Tilted:
+    """The sums in such a vector; none where no row is present."""
+    if line[0] == -np.inf:
+        return Tilted.empty(d, order=2)
+    top, mass = line[:2].tolist()
+    return Tilted(line[2 : 2 + d], line[2 + d :].reshape(d, d), top, mass)
 
 
 def _about_the_middle(

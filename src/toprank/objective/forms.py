@@ -32,6 +32,8 @@ from toprank.objective.sweeps import (
     Masses,
     Pull,
     RoughMoments,
+    StartRough,
+    StartTilted,
 )
 from toprank.prices import Max, Power
 
@@ -130,6 +132,8 @@ class SweptProblem(TwoClassProblem):
             standard = self.standard(coef) if bins else None
             draw = self._rows_to_draw if first and order == 1 else None
             keep = not first and data.source.on_device
+            if first and order == 1 and self._hessian_of_sample and self.size <= self.newton_up_to:
+                self._start_ahead(coef)
             sweep = Evaluate(data.view, self.tilts, order, self.alpha == 0, standard, draw, keep)
             found: Evaluation = data.run(sweep, coef)
             return found
@@ -206,7 +210,10 @@ class SweptProblem(TwoClassProblem):
         hessian = np.zeros((self.size, self.size))
         grads = []
         for share, (pos, neg), (of_pos, of_neg) in zip(shares, ends, self.tilts, strict=True):
-            hessian += share * (abs(of_pos) * pos.covariance + abs(of_neg) * neg.covariance)
+            for tilt, tilted in ((of_pos, pos), (of_neg, neg)):
+                bent = tilted.covariance
+                bent *= share * abs(tilt)
+                hessian += bent
             grads.append(neg.mean - pos.mean)
         if len(ends) == 2:  # (1/p) log(e^{pA} + balance e^{pB}) adds p times a variance
             apart = grads[0] - grads[1]
@@ -226,9 +233,8 @@ class SweptProblem(TwoClassProblem):
         if self.size <= self.newton_up_to:
             enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.size)
         if self._sums_on_device:
-            if self._coarse is not None and not self.data.sparse:
-                return [self._coarse.rough_end(coef, _DEVICE_ENTRIES)]
-            return [self.rough_end(coef, _DEVICE_ENTRIES)]
+            rows = self._coarse if self._hessian_of_sample else self
+            return [rows.rough_end(coef, _DEVICE_ENTRIES)]
         if self.data.source.in_memory and len(self.tilts) == 1:
             if self._is_steep and self.gradients_first and not self.data.sparse:
                 enough = min(enough, _STEEP_ROWS_PER_FEATURE * self.size)
@@ -238,6 +244,21 @@ class SweptProblem(TwoClassProblem):
                 return [self.data.run(RoughMoments(self.data.view, self.tilts[0]), coef)]
             return self.evaluate(coef, 2)
         return self.evaluate(coef, 2) if self._coarse is None else None
+
+    @property
+    def _hessian_of_sample(self) -> bool:
+        """Whether estimates of the Hessian come from a sample of the rows on a device."""
+        dense = self._sums_on_device and not (self.data.sparse or self.data.is_sample)
+        return dense and self._coarse is not None
+
+    def _start_ahead(self, coef: FloatArray) -> None:
+        """Let the device start on the gradient of all rows, then on the Hessian asked for next."""
+        data, coarse, tops = self.data, self._coarse, None
+        if coarse._last.knows(coef):  # whose sums stand for those of all rows
+            of_pos, of_neg = coarse.log_masses(coef)
+            tops = (of_pos, of_neg) if np.isfinite(of_pos + of_neg) else None
+        data.source.map_reduce(StartTilted(data.view, self.tilts[0], tops), coef)
+        coarse.start_rough(coef, _DEVICE_ENTRIES)
 
     @property
     def _is_device_sample(self) -> bool:
@@ -254,6 +275,11 @@ class SweptProblem(TwoClassProblem):
         step = max(1, self.data.entries // entries)
         found: EndPartial = self.data.run(RoughMoments(self.data.view, self.tilts[0], step), coef)
         return found
+
+    def start_rough(self, coef: FloatArray, entries: int) -> None:
+        """Let the device start on what `rough_end` will be asked for."""
+        step = max(1, self.data.entries // entries)
+        self.data.run(StartRough(self.data.view, self.tilts[0], step), coef)
 
     @property
     def cheap_curvature(self) -> bool:

@@ -196,7 +196,7 @@ class OpenBlock:
 
     def masses(self, coef: FloatArray, tilts: tuple[float, float]) -> tuple[Mass, Mass]:
         """Return the tilted masses of positives and negatives, and keep the weights of the rows."""
-        scores = self._kept_scores(coef)
+        scores = self.kept_scores(coef)
         weight, found = np.empty(self.n_rows), []
         for rows, tilt in zip(self._rows_by_class, tilts, strict=True):
             exponents = tilt * scores[rows]
@@ -243,6 +243,17 @@ class OpenBlock:
             sums.append(part)
         return sums[0], sums[1]
 
+    def start_tilted(
+        self, coef: FloatArray, tilts: tuple[float, float], tops: tuple[float, float] | None
+    ) -> None:
+        """Start on what `sum_tilted` will be asked for next, while the host goes on."""
+        if self.design.kernel == "triton":
+            self._fused.start_tilted(coef, tilts, tops)
+
+    def start_rough(self, coef: FloatArray, tilts: tuple[float, float], step: int) -> None:
+        """Start on what `rough_moments` will be asked for, while the host goes on."""
+        self._fused.start_rough(coef, tilts, step)
+
     def drawn_moments(
         self, coef: FloatArray, tilts: tuple[float, float], shares: tuple[float, float]
     ) -> EndPartial | None:
@@ -271,7 +282,7 @@ class OpenBlock:
     def _rows_by_class(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         return np.flatnonzero(self.positive), np.flatnonzero(~self.positive)
 
-    def _kept_scores(self, coef: FloatArray) -> Any:
+    def kept_scores(self, coef: FloatArray) -> Any:
         """Return X @ coef, and keep it."""
         if not self._knows(coef):
             self.design.scores(coef, self._scores_to_fill())

@@ -147,8 +147,9 @@ class Tilted(RelativeSums):
     def covariance(self) -> FloatArray:
         if self.second is None:
             raise ValueError("this sweep gathered no second moments")
-        mean = self.mean
-        return self.second / self.mass - np.outer(mean, mean)
+        mean, found = self.mean, self.second / self.mass
+        found -= np.outer(mean, mean)
+        return found
 
 
 def tilted_weights(exponents: Any, top: Any) -> Any:

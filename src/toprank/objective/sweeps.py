@@ -174,6 +174,16 @@ class Evaluate:
     draw: tuple[float, float] | None = None
     keep: bool = False
 
+    @property
+    def shows_bad(self) -> bool:
+        """Whether the sums are finite only if every entry is."""
+        return self.order == 1
+
+    def is_finite(self, found: Evaluation) -> bool:
+        """Whether no entry that was read is infinite or NaN."""
+        parts = [part for end in found.ends for part in end]
+        return all(np.isfinite(part.mass) and np.all(np.isfinite(part.moment)) for part in parts)
+
     def local(self, block: Block, coef: FloatArray) -> Evaluation:
         opened = open_block(block, self.view)
         return Evaluation(
@@ -239,6 +249,31 @@ class RoughMoments:
     def merge(self, left: EndPartial, right: EndPartial) -> EndPartial:
         (merged,) = merge_ends([left], [right])
         return merged
+
+
+@dataclass(frozen=True)
+class StartTilted:
+    """Lets a device start on the tilted sums of all rows; the host waits for none of them."""
+
+    view: View
+    tilts: tuple[float, float]
+    tops: tuple[float, float] | None  #: about where the largest exponents lie
+
+    def local(self, block: Block, coef: FloatArray) -> None:
+        open_block(block, self.view).start_tilted(coef, self.tilts, self.tops)
+
+    def merge(self, left: None, right: None) -> None:
+        return None
+
+
+class StartRough(RoughMoments):
+    """Lets a device start on the same sums; the host waits for none of them."""
+
+    def local(self, block: Block, coef: FloatArray) -> None:  # type: ignore[override]
+        open_block(block, self.view).start_rough(coef, self.tilts, self.step)
+
+    def merge(self, left: None, right: None) -> None:  # type: ignore[override]
+        return None
 
 
 #: Of one class: rows, and something of each.

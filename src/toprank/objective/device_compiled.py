@@ -1,0 +1,183 @@
+"""The root of a power price of the logistic loss or the squared hinge on a GPU, by few kernels.
+
+What `toprank.objective.device_root` does in torch's words, with the rows read where they lie. For
+the squared hinge the host waits for the device twice; for the logistic loss, where it puts the
+series of the boxes together, three times.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.blocks.kernels_boxes import BoxKernels
+from toprank.blocks.kernels_sides import INNER, OUTER, SideKernels
+from toprank.blocks.kernels_squares import SquareKernels
+from toprank.losses import Loss
+from toprank.objective.power_root import Axis, is_square, series_of
+from toprank.pair_sums.interpolated import DEGREE, Interactions
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+#: Shares are counted in whole quanta of this; those of a class sum to one.
+QUANTA = 2.0**60
+
+
+@dataclass(frozen=True)
+class Side:
+    """The rows of one side, and the share of each of them."""
+
+    rows: Tensor
+    share: Tensor
+
+
+class CompiledRoot(ABC):
+    """F and its gradient in the scores of a GPU's rows.
+
+    Parameters
+    ----------
+    inner, outer : Side
+    n_rows : int
+        Absent rows included.
+    p : float
+    sign : float
+        -1 where the scores are turned round.
+    loss : Loss
+    """
+
+    kernels: SideKernels
+
+    def __init__(self, inner: Side, outer: Side, n_rows: int, p: float, sign: float, loss: Loss):
+        torch = importlib.import_module("torch")
+        self.torch, self.device, self.p = torch, inner.rows.device, p
+        side = torch.zeros(n_rows, dtype=torch.uint8, device=self.device)
+        shares = []
+        for which, own in ((INNER, inner), (OUTER, outer)):
+            side[own.rows] = which
+            if own.share.stride(0) == 0:  # all alike
+                shares.append(own.share[:1].contiguous())
+                continue
+            shares.append(torch.zeros(n_rows, dtype=torch.float64, device=self.device))
+            shares[-1][own.rows] = own.share
+        self._power = self._bring(p)
+        self._take(side, shares[0], shares[1], int(sign), inner.rows, loss)
+
+    @abstractmethod
+    def _take(
+        self,
+        side: Tensor,
+        inner_share: Tensor,
+        outer_share: Tensor,
+        sign: int,
+        inner: Tensor,
+        loss: Loss,
+    ) -> None:
+        """Make the kernels of the loss."""
+
+    @staticmethod
+    def of(loss: Loss) -> type[CompiledRoot]:
+        """Return the class for a loss."""
+        return SquaredRoot if is_square(loss) else BoxedRoot
+
+    def _bring(self, *parts: object) -> Tensor:
+        """Bring numbers to the device, one after the other."""
+        numbers = np.concatenate([np.ravel(np.asarray(part, dtype=np.float64)) for part in parts])
+        brought: Tensor = self.torch.from_numpy(numbers).to(self.device, non_blocking=True)
+        return brought
+
+    def ends(self, scores: Tensor) -> tuple[FloatArray, FloatArray]:
+        """The lowest and highest score of inner and of outer rows, NaN where one of them is."""
+        found = self.kernels.ends(scores).cpu().numpy()
+        if found[4] < 0.0:
+            found[:4] = np.nan
+        return np.array([found[0], -found[1]]), np.array([found[2], -found[3]])
+
+    @abstractmethod
+    def value_grad(
+        self, scores: Tensor, inner: FloatArray, outer: FloatArray
+    ) -> tuple[float, Tensor]:
+        """Return F and its gradient, from the ends of the scores of either side."""
+
+
+class SquaredRoot(CompiledRoot):
+    """The same for the squared hinge."""
+
+    def _take(
+        self,
+        side: Tensor,
+        inner_share: Tensor,
+        outer_share: Tensor,
+        sign: int,
+        inner: Tensor,
+        loss: Loss,
+    ) -> None:
+        ((knot, (*_, square)),) = loss.pieces
+        given = self._bring(knot, square)
+        self.kernels = SquareKernels(side, inner_share, outer_share, sign, inner, given)
+
+    def value_grad(
+        self, scores: Tensor, inner: FloatArray, outer: FloatArray
+    ) -> tuple[float, Tensor]:
+        found, gradient = self.kernels.value_grad(scores, self._power)
+        largest, total, *_ = map(float, found.cpu().numpy())
+        if not largest > 0.0:
+            return 0.0, gradient.zero_()
+        value = largest * float(np.exp(np.log(total) / self.p))
+        return value, gradient.mul_(value / total)
+
+    kernels: SquareKernels
+
+
+class BoxedRoot(CompiledRoot):
+    """The same for the logistic loss."""
+
+    def _take(
+        self,
+        side: Tensor,
+        inner_share: Tensor,
+        outer_share: Tensor,
+        sign: int,
+        inner: Tensor,
+        loss: Loss,
+    ) -> None:
+        self.kernels = BoxKernels(side, inner_share, outer_share, sign, DEGREE)
+
+    def value_grad(
+        self, scores: Tensor, inner: FloatArray, outer: FloatArray
+    ) -> tuple[float, Tensor]:
+        kernels, gradient = self.kernels, self.torch.empty_like(scores)
+        source, target = Axis(inner, inner[0]), Axis(outer, inner[0])
+        grid = self._bring(source.grid, QUANTA)
+        _fill(source, kernels.inner_moments(scores, grid, len(source.table)).cpu().numpy())
+        forward, moments = Interactions(source.numbers, target.numbers), source.moments
+        series = [series_of(forward, k, moments).T for k in (0, 1)]
+        numbers = self._bring(target.grid, *series)
+        kernels.raise_heights(scores, numbers, len(target.table), gradient)
+        found = kernels.price(scores, self._power, grid)
+        back, front = (Axis(-ends[::-1], -outer[1]) for ends in (outer, inner))
+        grid = self._bring(back.grid, QUANTA)
+        pulled = kernels.outer_moments(scores, grid, len(back.table), found[2:], gradient)
+        summed = self.torch.cat([found, pulled.view(-1)]).cpu().numpy()
+        (largest, total, per_height, _), quanta = map(float, summed[:4]), summed[4:]
+        if not largest > 0.0:
+            return 0.0, gradient.zero_()
+        value = largest * float(np.exp(np.log(total) / self.p))
+        _fill(back, per_height * quanta.reshape(DEGREE, -1))
+        backward = Interactions(back.numbers, front.numbers)
+        numbers = self._bring(front.grid, value / total, series_of(backward, 1, back.moments).T)
+        kernels.slopes(scores, numbers, len(front.table), gradient)
+        return value, gradient
+
+    kernels: BoxKernels
+
+
+def _fill(axis: Axis, quanta: FloatArray) -> None:
+    """Put moments in quanta into the table of an axis."""
+    axis.table[:] = quanta.T / QUANTA
