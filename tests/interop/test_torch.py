@@ -438,11 +438,17 @@ try:
     room.PushLoss()
 except ImportError as error:
     print(error)
+from toprank.interop.torch._torch import torch
+assert not hasattr(torch, "__path__")
+try:
+    torch.cat
+except ImportError as error:
+    print(error)
 """
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert "pip install 'toprank[torch]'" in result.stdout
+    assert result.stdout.count("pip install 'toprank[torch]'") == 2
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
