@@ -12,7 +12,14 @@ from toprank.models.rows import ScoredRows
 from toprank.report.decisions import _groups, promise_results
 from toprank.report.decisions_page import _share, _why_none
 from toprank.report.front import _compare_lists, certainty_of_list, luck
-from toprank.report.front_page import _metric_words, _reasons_text, columns_table, format_change
+from toprank.report.front_page import (
+    _columns_section,
+    _metric_words,
+    _pairs_table,
+    _reasons_text,
+    columns_table,
+    format_change,
+)
 from toprank.report.held_out import _explain_choice
 from toprank.report.lists import _describe_cut
 from toprank.report.markup import interval_text
@@ -154,3 +161,8 @@ def test_a_harder_push_that_does_best_is_told_with_what_the_folds_can_tell(gain,
     said = _explain_choice(choice, figures(5, 0.1)[0], None)
     assert "it does best" in said and "against 50% for gentle" in said
     assert ("cannot tell the two apart" in said) is not clear
+
+
+def test_sections_of_nothing_are_left_out():
+    assert _columns_section({"models": [{"columns": {"named": []}}]}) == ""
+    assert _pairs_table({"comparison": []}) == ""
