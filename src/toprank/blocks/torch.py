@@ -41,8 +41,9 @@ def from_torch(
 
     The features never leave the device and are never copied as a whole. Sums are float64
     whatever the type of the features, so that float32 tensors give the coefficients of a float64
-    fit to the same numbers. Losses other than the exponential one bring one score per row to the
-    host, and so does ``solver="coordinate"``.
+    fit to the same numbers. The logistic loss and the squared hinge with a power price are summed
+    on the device too; other pair losses bring one score per row to the host, and so does
+    ``solver="coordinate"``.
 
     Parameters
     ----------
