@@ -56,9 +56,7 @@ def test_scores_come_back_as_an_array_of_dask_also_of_empty_chunks(frame):
     with blocks.from_dask(da.from_array(X, chunks=chunks), verbose=2) as source:
         scores = ranker.score_blocks(source)
         np.testing.assert_allclose(scores.compute(), ranker.decision_function(X))
-        with pytest.raises(
-            ValueError, match="its own methods, such as to_npy_stack"
-        ):
+        with pytest.raises(ValueError, match="its own methods, such as to_npy_stack"):
             source.write_scores(ranker.block_score(), to="scores")
         assert source.name_of(2) == "chunk 2"
 
