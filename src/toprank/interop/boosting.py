@@ -18,7 +18,7 @@ from toprank.interop.team import ALONE, Team, derivatives_together, team_positiv
 from toprank.metrics.metric import Metric
 from toprank.metrics.registry import get_metric
 from toprank.objective import PushObjective, boostable, build_objective, derivatives_of
-from toprank.objective.curvature import Derivatives
+from toprank.objective.curvature import Derivatives, scaled
 from toprank.objective.pairwise import PairTask
 from toprank.pairs import relation_of
 
@@ -116,8 +116,6 @@ class PushGradients:
             built = self._built = self._build(team, *given)
         assert built is not None
         gradient, curvature = built.derivatives(np.asarray(scores, dtype=np.float64))
-        gradient *= built.factor
-        curvature *= built.factor
         mean = float(team.sum(np.sum(curvature))) / built.total_weight
         # where the loss is all but gone the mean is no measure
         floor = LEAST_CURVATURE * max(mean, LEAST_CURVATURE)
@@ -187,7 +185,7 @@ def _copy(values: AnyArray | None) -> AnyArray | None:
 
 
 class _Built:
-    """Derivatives, what they were built from, and what they are multiplied by."""
+    """Derivatives, multiplied as `PushGradients` says, and what they were built from."""
 
     def __init__(
         self,
@@ -199,13 +197,12 @@ class _Built:
     ):
         self._given = given
         self.weight: float | FloatArray = 1.0 if counts is None else counts
-        self.derivatives = derivatives
         of_row = np.broadcast_to(self.weight, positive.shape)
         undecided = derivatives(np.zeros(len(positive)))[1]
         sums = [np.sum(of_row), np.sum(of_row, where=positive), np.sum(undecided)]
         total, plus, curvature = (float(value) for value in team.sum(np.array(sums)))
         self.total_weight, share = total, plus / total
-        self.factor = total * share * (1.0 - share) / (curvature or 1.0)
+        self.derivatives = scaled(derivatives, total * share * (1.0 - share) / (curvature or 1.0))
 
     def holds_for(self, *given: AnyArray | int | None) -> bool:
         return all(_same(kept, now) for kept, now in zip(self._given, given, strict=True))

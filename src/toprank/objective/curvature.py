@@ -26,6 +26,7 @@ it by a factor that grows with p: 9 at p = 64, s = 0.3, t = 0.001.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -84,6 +85,18 @@ def derivatives_of(objective: PushObjective) -> Derivatives:
     if _is_factorised_power(objective):
         return _FactorisedPower(objective)
     return lambda scores: _by_pair_sums(objective, scores)
+
+
+def scaled(derivatives: Derivatives, factor: float) -> Derivatives:
+    """Return gradient and curvature times a number."""
+    if isinstance(derivatives, _FactorisedPower):
+        return derivatives.times(factor)
+
+    def times(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        gradient, curvature = derivatives(scores)
+        return factor * gradient, factor * curvature
+
+    return times
 
 
 def _by_pair_sums(objective: PushObjective, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -145,12 +158,13 @@ class _ClassOfRows:
     tilt: float  # what scores are multiplied by
     log_weight: FloatArray | None
     sign: float  # of the gradient
+    scale: float = 1.0  # what the gradient is multiplied by
 
     def share_out(self, exponents: FloatArray) -> FloatArray:
         """Turn exponents into parts of the gradient, in place; -inf has no share."""
         exponents -= np.max(exponents)
         np.exp(exponents, out=exponents)
-        exponents *= self.sign / np.sum(exponents)
+        exponents *= self.sign * self.scale / np.sum(exponents)
         return exponents
 
     def parts(self, scores: FloatArray) -> FloatArray:
@@ -174,6 +188,16 @@ class _FactorisedPower:
             _ClassOfRows(side.inner, -side.sign, inner_weight, -side.sign),
             _ClassOfRows(side.outer, side.sign * p, outer_weight, side.sign),
         )
+
+    def times(self, factor: float) -> _FactorisedPower:
+        """Return the same times a number, at no price."""
+        scaled = copy(self)
+        first, second = self.classes
+        scaled.classes = (
+            replace(first, scale=factor * first.scale),
+            replace(second, scale=factor * second.scale),
+        )
+        return scaled
 
     def __call__(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         few, many = sorted(self.classes, key=lambda of: len(of.rows))
