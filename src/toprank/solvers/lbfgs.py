@@ -101,14 +101,14 @@ class _Leg:
         self.separable = False
         self.coef = start
         self.value, self.grad = problem.value_grad(start)
-        self._first = self.value, largest(self.grad)
+        self._at_start = self.value, self.grad
         self._continued = Continued()
 
     @property
     def stuck(self) -> bool:
         """Whether neither the value nor the gradient has come down since the start."""
-        value, gradient = self._first
-        return not (self.value < value or largest(self.grad) < gradient)
+        value, gradient = self._at_start
+        return not (self.value < value or largest(self.grad) < largest(gradient))
 
     def run(self, max_iter: int) -> FloatArray:
         if max_iter > 0 and largest(self.grad) > self.tol * self.problem.scale:
@@ -130,7 +130,8 @@ class _Leg:
 
     def _evaluate(self, z: FloatArray) -> tuple[float, FloatArray]:
         coef = self.start + self.coordinates.out(z)
-        value, grad = self.problem.value_grad(coef)
+        # SciPy begins at the start, which is known
+        value, grad = self.problem.value_grad(coef) if np.any(z) else self._at_start
         self._last = (coef, value, grad)
         return self._continued(z, value, self.coordinates.into(grad))
 
