@@ -232,6 +232,21 @@ def test_a_tuned_peer_is_loaded_without_its_search_and_named_where_it_was_not_ru
     assert not page._not_tuned({**results, ("pima", tuned[0].name): split, ("hiv", page.OURS): {}})
 
 
+def test_a_tuned_peer_that_is_not_beaten_is_named(peers):
+    page, metric = peers["full_page"], "average precision"
+    results = {
+        (name, ranker): {0: {metric: value - step * number}}
+        for number, name in enumerate("abcdefg")
+        for ranker, value, step in (
+            (page.OURS, 0.5, 0), ("LightGBM, tuned", 0.4, 0.01), ("CatBoost, tuned", 0.53, 0.01)
+        )
+    }  # fmt: skip
+    assert page._not_beaten(results).endswith(": CatBoost (3 : 3).")
+    few = {key: value for key, value in results.items() if key[0] in "abc"}
+    assert page._not_beaten(few).endswith(": LightGBM (3 : 0), CatBoost (0 : 3).")
+    assert page._not_beaten({}) == ""
+
+
 @pytest.mark.more
 def test_the_pages_in_the_docs_are_those_of_the_record(peers, tmp_path):
     record = ROOT / "benchmarks" / "peers" / "record"
