@@ -36,6 +36,7 @@ _FEW = 20
 METRICS: dict[str, Callable[[Any, Any], float]] = {
     "precision in the first 1%": lambda y, s: precision_at(y, s, 0.01),
     "precision in the first 5%": lambda y, s: precision_at(y, s, 0.05),
+    "precision at the number of positives": lambda y, s: precision_at(y, s, int(y.sum())),
     "average precision": average_precision,
     "AUC up to 5% false positives": lambda y, s: partial_auc(y, s, max_fpr=0.05),
     "positives above every negative": positives_at_top,
@@ -45,10 +46,11 @@ METRICS: dict[str, Callable[[Any, Any], float]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """Values that every run repeats, and costs that are the machine's."""
+    """Values that every run repeats, costs that are the machine's, settings that were chosen."""
 
     values: dict[str, Any]
     costs: dict[str, Any]
+    settings: dict[str, Any] | None = None
 
 
 def measured(ranker: Ranker, data: Data, train: Any, test: Any, limit: float) -> Outcome:
@@ -109,7 +111,17 @@ def fit_and_measure(ranker: Ranker, data: Data, train: Any, test: Any) -> Outcom
         values = {name: float(metric(data.y[test], scores)) for name, metric in METRICS.items()}
     else:
         values = {"failed": "scores that are not finite"}
-    return Outcome(values, {"fit_s": round(seconds, 4), "peak_mb": round(max(0.0, peak), 1)})
+    found = {"fit_s": round(seconds, 4), "peak_mb": round(max(0.0, peak), 1)}
+    return Outcome(values, found, chosen_settings(model))
+
+
+def chosen_settings(model: Any) -> dict[str, Any] | None:
+    """The settings that a search of scikit-learn took, plain numbers; None where none was made."""
+    search = model.steps[-1][1] if hasattr(model, "steps") else model
+    if not hasattr(search, "best_params_"):
+        return None
+    chosen = sorted(search.best_params_.items())
+    return {name: one.item() if isinstance(one, np.generic) else one for name, one in chosen}
 
 
 def _warm_up(ranker: Ranker, X: Any, y: Any) -> None:

@@ -30,7 +30,7 @@ from sklearn.model_selection import (
 
 import toprank
 
-from .cells import measured
+from .cells import METRICS, measured
 from .data import TEST_SHARE, Cut, Data, by_size, load
 from .harness import Clock, say
 from .marks import mark_of
@@ -226,7 +226,7 @@ def run(
 ) -> None:
     """Every cell that is not in the store yet, split by split, the cheaper families first.
 
-    ``again`` measures those too that carry another mark than today's, or none.
+    ``again`` measures those too that carry another mark than today's, or none, or lack a metric.
     """
     missing = {name: RANKERS[name].missing for name in rankers}
     _load_compiled_code()
@@ -243,18 +243,24 @@ def run(
     clock = Clock(len(jobs))
     for number, name, ranker in jobs:
         key = ("full", name, ranker, number)
-        known = key in store and not (again and store.cells[key].get("mark") != marks.get(ranker))
+        known = key in store and not (again and outdated(store.cells[key], marks.get(ranker)))
         if known or missing[ranker]:
             clock.skip()
             continue
         describe(store, load(name, folder), cuts[name][0])
         outcome = measured(RANKERS[ranker], load(name, folder), *cuts[name][number], LIMIT)
-        store.add(key, outcome.values, outcome.costs, marks[ranker])
+        store.add(key, outcome.values, outcome.costs, marks[ranker], outcome.settings)
         found = outcome.values.get("failed") or f"{outcome.costs['fit_s']:.2f} s"
         say(f"{clock.tick()} {name} · {ranker} · split {number}: {found}")
     for ranker, why in missing.items():
         if why:
             say(f"{ranker}: {NOT_INSTALLED}")
+
+
+def outdated(cell: dict[str, Any], mark: str | None) -> bool:
+    """Whether a cell is of other code than that of a mark, or from before a metric was kept."""
+    values = cell["values"]
+    return cell.get("mark") != mark or not ("failed" in values or METRICS.keys() <= values.keys())
 
 
 def _load_compiled_code() -> None:

@@ -19,6 +19,8 @@ SHOWN = (
     "precision in the first 1%",
     "positives above every negative",
 )
+#: What cells have kept only since later.
+SINCE = "precision at the number of positives"
 #: Fewer sets than these have no test across sets.
 FEWEST_SETS = 5
 LEVEL = 0.05
@@ -92,7 +94,7 @@ def page(store: Store, docs: Path) -> str:
         draw(sets, rankers, common, ours, docs / "images" / "full_ranks.png")
         parts += [_ranks(sets, rankers, common), _against(sets, rankers, common)]
         parts += [_metric(sets, rankers, common, metric) for metric in SHOWN]
-        parts += [_costs(store, sets, rankers)]
+        parts += [*_metric_since(sets, rankers, common, SINCE), _costs(store, sets, rankers)]
     parts += _against_tuned(store, results, rankers)
     return "\n\n".join(parts) + "\n"
 
@@ -123,6 +125,7 @@ def _against_tuned(store: Store, results: dict, rankers: list[str]) -> list[str]
         f"above, from five sets on. {_not_beaten(results)}".rstrip(),
         markdown(head, [_tuned_row(results, sets, one) for one in tuned]),
         *_not_tuned(results),
+        *_settings_kept(store, tuned),
     ]
     everyone = [*rankers, *tuned]
     shared, common = complete(results, everyone)
@@ -159,6 +162,15 @@ def _not_tuned(results: dict) -> list[str]:
             which = ", ".join(one.removesuffix(", tuned") for one in absent)
             said.append(f"{name} (all)" if absent == everyone else f"{name} ({which})")
     return ["**Tuned peers that were not run:** " + "; ".join(said) + "."] if said else []
+
+
+def _settings_kept(store: Store, tuned: list[str]) -> list[str]:
+    """Of how many cells of tuned peers the record has the settings that were chosen."""
+    cells = [c for k, c in select(store, "full").items() if k[1] in tuned]
+    kept = sum("settings" in cell for cell in cells)
+    if not kept:
+        return []
+    return [f"The settings that a search chose are in the record, of {kept} of {len(cells)} cells."]
 
 
 def _tuned_row(results: dict, sets: list[str], one: str) -> list[str]:
@@ -315,6 +327,21 @@ def _metric(sets: list[str], rankers: list[str], common: dict, metric: str) -> s
             if float(row[j + 1]) == best:
                 row[j + 1] = f"**{row[j + 1]}**"
     return "\n\n".join([f"## {metric[0].upper()}{metric[1:]}", markdown(["", *sets], rows)])
+
+
+def _metric_since(sets: list[str], rankers: list[str], common: dict, metric: str) -> list[str]:
+    """A metric that cells of earlier days lack, on the splits where every ranker has it."""
+    known: dict = {}
+    for s in sets:
+        shared = [k for k in common[s, OURS] if all(metric in common[s, r][k] for r in rankers)]
+        if shared:
+            known |= {(s, r): {k: common[s, r][k] for k in shared} for r in rankers}
+    has = [s for s in sets if (s, OURS) in known]
+    if not has:
+        return []
+    splits = ", ".join(f"{s} ({len(known[s, OURS])})" for s in has)
+    said = f"Kept since later than the others, so of fewer splits, in brackets how many: {splits}."
+    return [_metric(has, rankers, known, metric), said]
 
 
 def _costs(store: Store, sets: list[str], rankers: list[str]) -> str:

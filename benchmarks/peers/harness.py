@@ -84,7 +84,7 @@ def one(
     key: Key, ranker: Ranker, data: Data, cut: Cut, plan: Plan, store: Store, clock: Clock
 ) -> None:
     outcome = measured(ranker, data, *cut, plan.limit)
-    store.add(key, outcome.values, outcome.costs)
+    store.add(key, outcome.values, outcome.costs, settings=outcome.settings)
     found = outcome.values.get("failed") or f"{outcome.costs['fit_s']:.2f} s"
     say(f"{clock.tick()} {data.name} · {ranker.name} · split {key[3]}: {found}")
 

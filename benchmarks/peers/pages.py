@@ -40,7 +40,7 @@ def peers(store: Store, top: Store | None, docs: Path | None = None) -> str:
         head = "\n\n".join([title, about, picture, rest])
     sections = [head, _sets(store, sets, caps(cells)["rows"])]
     sections += [_summary(results, sets, rankers)]
-    sections += [_metric(metric, results, sets, rankers) for metric in METRICS]
+    sections += [_metric(metric, results, sets, rankers) for metric in _metrics(results)]
     sections += [_costs(cells, sets, rankers, *kind) for kind in _COSTS]
     sections += [_failures(cells)]
     if top is not None and top.cells:
@@ -124,6 +124,12 @@ def facts_of(store: Store, cap: int) -> dict[str, dict]:
     return {name: cell["values"] for (name, rows), cell in described if rows == cap}
 
 
+def _metrics(results: Results) -> list[str]:
+    """Those that cells of the record have: it may be older than a metric."""
+    known = {metric for of in results.values() for split in of.values() for metric in split}
+    return [metric for metric in METRICS if metric in known]
+
+
 def gaps(results: Results, sets: list[str], ranker: str, other: str, metric: str) -> list:
     return [
         gap(results.get((name, ranker), {}), results.get((name, other), {}), metric)
@@ -139,7 +145,7 @@ def _summary(results: Results, sets: list[str], rankers: list[str]) -> str:
     return (
         "## Clear gains and losses against logistic regression\n\n"
         "The number of sets with p < 0.05, not corrected for their number.\n\n"
-        + cross(others, list(METRICS), cell, "ranker")
+        + cross(others, _metrics(results), cell, "ranker")
     )
 
 

@@ -1,9 +1,10 @@
 """Results, one line of JSON each, appended as they are finished: a run that stops goes on.
 
 A record has a ``key`` (what was asked), ``values`` (what came out, the same in every run) and
-``costs`` (seconds and megabytes, which are the machine's); where it is known, a ``mark`` of the
-code that it was measured with (`marks`). Of several lines with one key the last counts. A last line
-that was cut short by a crash is dropped when the file is read.
+``costs`` (seconds and megabytes, which are the machine's); where they are known, a ``mark`` of the
+code that it was measured with (`marks`) and the ``settings`` that a search chose. Of several lines
+with one key the last counts. A last line that was cut short by a crash is dropped when the file is
+read.
 """
 
 from __future__ import annotations
@@ -43,12 +44,17 @@ class Store:
         return iter(self.cells.values())
 
     def add(
-        self, key: Key, values: dict[str, Any], costs: dict[str, Any], mark: str | None = None
+        self,
+        key: Key,
+        values: dict[str, Any],
+        costs: dict[str, Any],
+        mark: str | None = None,
+        settings: dict[str, Any] | None = None,
     ) -> None:
         """Append a cell in one write, so that a reader sees all of it or none."""
         cell = {"key": list(key), "values": values, "costs": costs}
-        if mark is not None:
-            cell["mark"] = mark
+        known = {"mark": mark, "settings": settings}
+        cell |= {name: one for name, one in known.items() if one is not None}
         line = (json.dumps(cell, allow_nan=False) + "\n").encode()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         end = os.O_WRONLY | os.O_CREAT | os.O_APPEND

@@ -65,13 +65,14 @@ def by_split(cells: Iterable[tuple[int, dict[str, Any]]]) -> Values:
 
 
 def mean(values: Values, metric: str) -> float | None:
-    found = [of[metric] for of in values.values()]
+    found = [of[metric] for of in values.values() if metric in of]
     return float(np.mean(found)) if found else None
 
 
 def gap(ours: Values, theirs: Values, metric: str) -> Gap | None:
     """Ours less theirs; None with fewer than two splits in common."""
-    common = sorted(set(ours) & set(theirs))
+    both = sorted(set(ours) & set(theirs))
+    common = [split for split in both if metric in ours[split] and metric in theirs[split]]
     if len(common) < 2:
         return None
     differences = [ours[split][metric] - theirs[split][metric] for split in common]

@@ -247,6 +247,48 @@ def test_a_tuned_peer_that_is_not_beaten_is_named(peers):
     assert page._not_beaten({}) == ""
 
 
+def test_settings_that_a_search_chose_are_kept_as_plain_numbers(peers, tmp_path):
+    from scipy import stats
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import RandomizedSearchCV
+
+    space = {"C": stats.loguniform(0.1, 1), "class_weight": [None, "balanced"]}
+    search = RandomizedSearchCV(LogisticRegression(), space, n_iter=2, random_state=0)
+    Ranker, wrapped = peers["rankers"].Ranker, peers["rankers"].standardised
+    data = peers["data"].load("ionosphere", tmp_path)
+    for make, chosen in ((lambda: wrapped(search), True), (LogisticRegression, False)):
+        ranker = Ranker("x", "tuned", "sklearn", make)
+        found = peers["cells"].fit_and_measure(ranker, data, np.arange(60), np.arange(60, 200))
+        assert (found.settings is not None) == chosen
+        store = peers["store"].Store(tmp_path / "full.jsonl")
+        store.add(("full", "x", "LightGBM, tuned", 0), found.values, {}, "a", found.settings)
+        (cell,) = peers["store"].Store(store.path)
+        assert cell.get("settings") == found.settings and cell["values"] == found.values
+        said = peers["full_page"]._settings_kept(store, ["LightGBM, tuned"])
+        assert len(said) == chosen
+    k = int(data.y[60:200].sum())
+    assert found.values["precision at the number of positives"] * k == pytest.approx(
+        round(found.values["precision at the number of positives"] * k)
+    )
+
+
+def test_a_metric_of_later_days_is_shown_where_every_ranker_has_it(peers):
+    page, outdated = peers["full_page"], peers["full"].outdated
+    since, rankers = page.SINCE, [page.OURS, "CatBoost"]
+    whole = dict.fromkeys(peers["cells"].METRICS, 0.25)
+    before = {name: value for name, value in whole.items() if name != since}
+    common = {(s, r): {0: before, 1: whole} for s in "ab" for r in rankers}
+    common["a", "CatBoost"] = {0: whole, 1: before}
+    table, splits = page._metric_since(["a", "b"], rankers, common, since)
+    assert "|  | b |" in table and splits.endswith(": b (1).")
+    assert page._metric_since(["a"], rankers, common, since) == []
+    assert peers["tables"].mean(common["b", page.OURS], since) == 0.25
+    assert peers["tables"].gap(common["b", page.OURS], common["a", "CatBoost"], since) is None
+    assert outdated({"values": before, "mark": "m"}, "m") and outdated({"values": whole}, "m")
+    assert not outdated({"values": whole, "mark": "m"}, "m")
+    assert not outdated({"values": {"failed": "why"}, "mark": "m"}, "m")
+
+
 @pytest.mark.more
 def test_the_pages_in_the_docs_are_those_of_the_record(peers, tmp_path):
     record = ROOT / "benchmarks" / "peers" / "record"
