@@ -58,6 +58,16 @@ def test_require_returns_the_module():
     assert require("json", "frames").loads("[1]") == [1]
 
 
+def test_an_interrupt_while_a_library_is_imported_arrives_once_it_is_whole(tmp_path, monkeypatch):
+    (tmp_path / "slow_library.py").write_text(
+        "import signal\nsignal.raise_signal(signal.SIGINT)\nwhole = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        require("slow_library", "frames")
+    assert sys.modules.pop("slow_library").whole
+
+
 def test_the_names_of_the_package_are_the_product_alone():
     names = dir(toprank)
     assert set(toprank.__all__) <= set(names)

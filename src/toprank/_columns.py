@@ -133,15 +133,17 @@ def _is_missing(value: object) -> bool:
 
 def _first_non_number(array: AnyArray) -> str:
     """Describe the first entry that is not a number."""
-    for value in array.ravel()[:100_000]:
-        try:
-            if not _is_missing(value):
-                float(value)
-                continue
-        except (TypeError, ValueError, OverflowError):
-            pass
-        return f"{str(value)[:60]!r} ({type(value).__name__})"
-    return f"entries of type {array.dtype}"
+    value = next((value for value in array.ravel() if not _is_number(value)), array)
+    return f"{str(value)[:60]!r} ({type(value).__name__})"
+
+
+def _is_number(value: Any) -> bool:
+    """Whether Python makes a float of an entry."""
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _check_distinct(name: str, given: AnyArray, column: NDArray[np.float64]) -> None:

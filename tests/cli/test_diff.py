@@ -171,7 +171,7 @@ def test_metrics_by_day(invoke, frame, folder, model, words):
 
 
 @pytest.mark.more
-def test_groups_in_the_first_rows(invoke, train, model, words):
+def test_groups_in_the_first_rows(invoke, train, model, frame, words, tmp_path):
     asked = ("evaluate", model, train, "--by-group", "city", "--k", "30,0.2")
     shown = invoke(*asked, "--metric", "precision_at")
     assert shown.exit_code == 0, shown.output
@@ -180,11 +180,14 @@ def test_groups_in_the_first_rows(invoke, train, model, words):
     assert "same in all? p" in text and "Oslo" in text
     found = json.loads(invoke(*asked, "--metric", "auc", "--json", "-q").stdout)["groups"]
     assert len(found) == 2 and sum(one["listed"] for one in found[0]["groups"]) == 30
+    path = tmp_path / "one_shop.csv"
+    frame.assign(shop="north").to_csv(path, index=False)
     for options, said in [
         (("--by-group", "ctiy"), "did you mean 'city'"),
         (("--by-group", "bought", "--k", "5"), ""),
+        (("--by-group", "shop"), "--by-group shop: groups has 1 different values, expected from 2"),
     ]:
-        answer = invoke("evaluate", model, train, *options)
+        answer = invoke("evaluate", model, path, *options)
         assert (answer.exit_code == 2) == bool(said) and said in words(answer.stderr)
 
 

@@ -117,6 +117,21 @@ class TestBadInput:
             with pytest.raises(Failure, match="has changed since"):
                 source.read()
 
+    def test_files_without_rows(self, table, folder):
+        for file in folder.iterdir():
+            table[:0].to_parquet(file)
+        with pytest.raises(Failure, match="has column names but no rows"):
+            read(folder)
+
+    def test_a_file_that_announces_a_row_more_than_it_has(self, tmp_path):
+        file = tmp_path / "1.parquet"
+        pd.DataFrame({"x": range(1000)}).to_parquet(file)
+        data = file.read_bytes()
+        at = data.rindex(b"\x16\xd0\x0f")  # the rows of its group, 1000, as Thrift writes them
+        file.write_bytes(data[:at] + b"\x16\xd2\x0f" + data[at + 3 :])
+        with pytest.raises(Failure, match="has 1000 of the 1001 rows that its files announce"):
+            read(tmp_path)
+
 
 def test_names_of_files_in_the_place_of_a_pattern_are_explained(invoke, tmp_path):
     files = [tmp_path / f"{number}.parquet" for number in range(3)]

@@ -62,6 +62,22 @@ def test_evaluate_corrects_by_the_share_it_estimates_or_is_given(
     assert "hidden share" in shown and "Unlabelled rows count as negatives here" in shown
 
 
+@pytest.mark.more
+def test_too_few_positives_for_a_share_leave_it_out_and_the_metrics_say_why(
+    invoke, open_model, some_labels, tmp_path
+):
+    rows = some_labels[1]
+    few = pd.concat([rows[rows.found == "1"].head(1), rows[rows.found == ""].head(150)])
+    few.to_csv(tmp_path / "few.csv", index=False)
+    done = invoke(
+        *("evaluate", open_model[0], tmp_path / "few.csv", "--unlabelled", "missing", "--json")
+    )
+    assert done.exit_code == 0, done.output
+    found = {one["name"]: one for one in json.loads(done.stdout)["metrics"]}
+    assert "hidden_share" not in found and found["auc"]["low"] is None
+    assert "1 labelled positive, too few to estimate the share" in found["auc"]["note"]
+
+
 def test_monitor_takes_labels_of_positives_alone_for_no_precision(
     invoke, open_model, some_labels, words
 ):

@@ -263,6 +263,16 @@ def test_forests_score_the_same_with_categories_that_are_no_codes():
         assert to_onnx(forest, check=rows).largest_difference < 1e-9
 
 
+def test_a_forest_scores_the_same_where_a_column_of_categories_was_all_missing():
+    from toprank.rankers.ensemble.converted import ForestRanker
+
+    X, y, later = categories()
+    X[:, 3] = np.nan
+    forest = ForestRanker(n_estimators=3, random_state=0, categorical_features=[2, 3]).fit(X, y)
+    for rows in (X, later):
+        assert to_onnx(forest, check=rows).largest_difference < 1e-9
+
+
 def test_a_linear_member_of_categories_scores_the_same_in_onnx():
     from toprank.rankers.ensemble.prepared import PreparedRanker
 

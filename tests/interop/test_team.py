@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from toprank.interop.boosting import PushGradients
 from toprank.interop.team import XGBoostTeam, derivatives_together, team_positives, team_weights
 from toprank.objective import build_objective
 from toprank.objective.curvature import derivatives_of
@@ -83,6 +84,32 @@ def test_the_gradients_of_a_team_are_those_of_one_process(rows, loss, weighted, 
     alone = derivatives_of(build_objective(labels > 0, weight if weighted else None, **settings))
     for mine, all_rows in zip(zip(*parts, strict=True), alone(scores), strict=True):
         np.testing.assert_allclose(np.concatenate(mine), all_rows, rtol=1e-12, atol=1e-15)
+
+
+class OfTeam(PushGradients):
+    """The objective of a member, as XGBoost calls it in each process."""
+
+    def __init__(self, team, **settings):
+        super().__init__(**settings)
+        self.team = team
+
+    def _team(self):
+        return self.team
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_objective_of_a_team_gives_each_row_what_one_process_gives_it(rows, loss, grouped):
+    labels, scores, weight = rows
+    sizes = ([7], [10, 23], []) if grouped else (None, None, None)
+
+    def work(team):
+        mine = [of_member(team, column) for column in (labels, scores, weight)]
+        return OfTeam(team, p=2.0, loss=loss).at(*mine, sizes[team.rank])
+
+    alone = PushGradients(p=2.0, loss=loss).at(*rows, [7, 10, 23] if grouped else None)
+    for mine, all_rows in zip(zip(*in_team(3, work), strict=True), alone, strict=True):
+        np.testing.assert_allclose(np.concatenate(mine), all_rows, rtol=1e-5, atol=1e-9)
 
 
 def test_labels_may_be_of_any_kind_and_belong_to_the_whole_team(rows):

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
 from toprank import prices
 from toprank.losses import Loss, from_callable
 from toprank.losses.composite import ProperLoss
 from toprank.losses.construct import balanced, canonical
-from toprank.losses.proper import get_proper_loss
+from toprank.losses.proper import CanonicalSquared, get_proper_loss, with_link
 from toprank.prices import Price, bend_in_price, get_price
 
 R = np.array([-1.0, 0.5])
@@ -75,9 +76,14 @@ def test_a_balanced_loss_weighs_the_value_and_the_slope_of_each_label(name):
     assert value[0] / base.derivative(0, sign, v)[0] > value[1] / base.derivative(0, sign, v)[1]
 
 
-@pytest.mark.parametrize("name", ["logistic", "exponential", "squared"])
-def test_probabilities_of_both_labels_sum_to_one_and_their_logarithms_are_theirs(name):
-    loss, v = get_proper_loss(name), np.array([-0.9, 0.0, 0.4])
+BRIER = with_link(CanonicalSquared(), logit, expit)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential", "squared", "spherical", BRIER])
+def test_probabilities_of_both_labels_sum_to_one_and_their_logarithms_are_theirs(loss):
+    loss = get_proper_loss(loss)
+    v = loss.link([0.05, 0.5, 0.7])
+    np.testing.assert_allclose(loss.inverse_link(v), [0.05, 0.5, 0.7])
     both = loss.probabilities(v)
     np.testing.assert_allclose(both.sum(axis=1), 1.0)
     np.testing.assert_allclose(both[:, 1], loss.inverse_link(v))

@@ -31,6 +31,13 @@ def test_pandas_missing_value_is_missing_and_equal_to_nothing():
     assert not _same(pandas.NA, 1)
 
 
+@pytest.mark.parametrize("before", [1, 120_000])
+def test_the_first_entry_that_is_not_a_number_is_named_wherever_it_stands(before):
+    given = np.array([1.5] * before + [float("nan"), "ten"], dtype=object)
+    with pytest.raises(ValueError, match=r"^score holds 'ten' \(str\), expected numbers"):
+        numbers("score", given)
+
+
 def test_dates_are_no_numbers():
     with pytest.raises(ValueError, match=r"time holds dates or durations .*convert them"):
         numbers("time", np.array(["2024-01-01"], "M8[D]"))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +15,6 @@ from toprank._files import address_of, check_folder
 from toprank.cli.io.folder import GivenPath
 from toprank.cli.io.source import Reading
 from toprank.cli.terminal import Failure
-
-if TYPE_CHECKING:
-    pass
-
 
 _READING = "Reading text files"
 

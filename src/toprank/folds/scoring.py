@@ -166,9 +166,6 @@ class _ScoresAsModel(ClassifierMixin, BaseEstimator):
     def __init__(self, classes: AnyArray | None = None):
         self.classes = classes
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
     @property
     def classes_(self) -> AnyArray | None:
         return self.classes

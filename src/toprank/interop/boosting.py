@@ -7,7 +7,7 @@ labels, weights and groups, and which processes train together.
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,9 +21,6 @@ from toprank.objective import PushObjective, boostable, build_objective, derivat
 from toprank.objective.curvature import Derivatives, scaled
 from toprank.objective.pairwise import PairTask
 from toprank.pairs import relation_of
-
-if TYPE_CHECKING:
-    pass
 
 #: Curvature that a row has at least, as a share of the mean: rows far from the top have none of
 #: their own, and a leaf of them alone would divide zero by zero.

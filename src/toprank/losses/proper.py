@@ -40,6 +40,8 @@ spherical loss with the identity link is not convex; `canonical` gives it a link
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import entr, expit, logit
@@ -78,7 +80,7 @@ __all__ = [
 _LARGEST = 1e200
 
 
-class _MarginLoss(ProperLoss):
+class _MarginLoss(ProperLoss, ABC):
     """A composite loss that depends on y v alone: l(y, v) = phi(y v)."""
 
     prediction_space = (-np.inf, np.inf)
@@ -96,8 +98,9 @@ class _MarginLoss(ProperLoss):
         phi = self._phi(order, sign * v)
         return sign * phi if order == 1 else phi
 
+    @abstractmethod
     def _phi(self, order: int, r: FloatArray) -> FloatArray:
-        raise TypeError(f"{type(self).__name__} must define _phi")
+        """Return phi, or one of its first two derivatives."""
 
 
 class Exponential(_MarginLoss):

@@ -6,7 +6,6 @@ import time as clock
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,9 +39,6 @@ from toprank.models.steps import TableFit
 from toprank.models.unlabelled import mark_unlabelled
 from toprank.models.unseen import UnseenScores
 from toprank.pairs.labels import missing_labels
-
-if TYPE_CHECKING:
-    pass
 
 #: Training rows whose scores stand for those of all on a card that was not measured.
 _SCORED = 50_000

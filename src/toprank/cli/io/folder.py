@@ -101,10 +101,8 @@ class ParquetFiles(Source):
 
     def _whole(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         tables = [table for table, _, _ in self._batches(columns, types, 1 << 20)]
-        arrow = require("pyarrow", "frames")
-        if not tables:
-            return self._wanted(columns).empty_table()
-        return arrow.concat_tables(tables).combine_chunks()
+        none = self._wanted(columns).empty_table()  # files may have no rows
+        return require("pyarrow", "frames").concat_tables([none, *tables]).combine_chunks()
 
     def _batches(self, columns: list[str], types: Mapping[str, pa.DataType], rows: int) -> Batches:
         arrow = require("pyarrow", "frames")

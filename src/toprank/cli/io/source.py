@@ -274,7 +274,9 @@ def _check_complete(rows: int, file: pq.ParquetFile) -> None:
     """Arrow takes the end of a file that was cut for the end of its rows."""
     announced = file.metadata.num_rows
     if rows != announced:
-        raise OSError(f"it has {rows} of the {announced} rows that it announces; was it cut short?")
+        raise OSError(
+            f"it has {rows} of the {announced} rows that it announces; it may have been cut short"
+        )
 
 
 class ParquetTable(Source):
