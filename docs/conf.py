@@ -30,6 +30,7 @@ extensions = [
     "folded_tables",
     "mathml",
     "moved_pages",
+    "short_sidebar",
 ]
 GALLERIES = ("gallery", "tutorials/by_job")
 exclude_patterns = [
