@@ -89,6 +89,7 @@ def test_what_cannot_be_compared_is_refused(invoke, days, words, options, said):
     assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
 
 
+@pytest.mark.more
 def test_rows_stay_unless_a_newcomer_is_ahead_by_more_than_noise(invoke, days, model, words):
     asked = ("rank", model, days["tuesday"], "--top", 40, "--reasons", 0, "--json")
     stayed = invoke(*asked, "--stay", days["monday_list"], "--noise", 100)

@@ -51,6 +51,7 @@ def test_names_of_folders_are_columns(table, tmp_path):
     assert found["day"].tolist() == [1] * 50 + [2] * 50
 
 
+@pytest.mark.more
 def test_models_and_lists_are_those_of_one_file(table, folder, tmp_path, invoke):
     table.to_parquet(tmp_path / "one.parquet")
     lists = []

@@ -91,6 +91,7 @@ def small_model(folder, tmp_path_factory):
     return place / "m", place / "rows.csv"
 
 
+@pytest.mark.more
 def test_evaluate_beyond_memory_states_its_sample_and_takes_the_same_rows(
     small_model, folder, invoke
 ):

@@ -72,6 +72,7 @@ def test_boosting_weighs_pairs_as_its_next_round_does(given, p):
     assert np.sum(weight[sign == 1]) == pytest.approx(fourth["d_plus"], abs=1e-9)
 
 
+@pytest.mark.more
 def test_named_classes_and_smooth_margins_have_weights_too():
     names = np.where(Y > 0, "yes", "no")
     fit = SmoothMarginRanker(200).fit(X, names)

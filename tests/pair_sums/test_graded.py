@@ -131,6 +131,7 @@ def test_the_tree_may_end_anywhere(leaf, loss, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.more
 @given(rows=graded_rows(widest=6.0), leaf=st.sampled_from([1, 4, 32]), data=st.data())
 def test_one_pass_gives_the_value_and_the_gradient_of_squares(rows, leaf, data):
     labels, groups, scores = rows

@@ -84,6 +84,7 @@ def test_mh_and_pooled_mr_solve_each_others_problem(labelled):
     assert label_ranking_loss(Y, mr) == pytest.approx(label_ranking_loss(Y, mh), abs=2e-3)
 
 
+@pytest.mark.more
 def test_pairs_within_examples_rank_the_labels_of_an_example_best(labelled):
     X, Y = labelled
     judged = {

@@ -100,6 +100,7 @@ def test_the_gap_without_a_penalty_is_finite(rows):
     assert PNormPush(alpha=0.0).fit(*rows).optimality_gap_ < 1e-6
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("kernel", [None, "rbf"])
 def test_pairs_under_a_price_that_saturates_were_certified(rows, kernel):
     X, y = rows

@@ -137,6 +137,7 @@ def test_a_file_that_is_protected_is_not_replaced(tmp_path, monkeypatch):
 # ---- other writers ---------------------------------------------------------------------------
 
 
+@pytest.mark.more
 def test_threads_that_write_one_file_at_once_leave_one_of_theirs(tmp_path):
     path, contents = tmp_path / "m", [bytes([j]) * 300_000 for j in range(8)]
     errors = []

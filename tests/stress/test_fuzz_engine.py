@@ -82,6 +82,7 @@ def test_coverage_leads_to_what_chance_does_not_reach(tmp_path):
     assert not blind and corpus == [b"abc"]
 
 
+@pytest.mark.more
 def test_a_seed_draws_the_same_files_again(tmp_path):
     one = fuzzed(tmp_path / "one", seed="11")
     assert fuzzed(tmp_path / "two", seed="11") == one

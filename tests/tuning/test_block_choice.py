@@ -46,6 +46,7 @@ def test_the_choice_is_that_of_memory_with_the_same_folds(block_rows):
     assert ours.choice_.test_to_train == pytest.approx(theirs.choice_.test_to_train)
 
 
+@pytest.mark.more
 def test_files_are_chosen_on_as_arrays_are(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

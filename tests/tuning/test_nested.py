@@ -41,6 +41,7 @@ def test_folds_that_are_drawn_again_change_it_little(rows):
     assert twice.estimate == pytest.approx(once.estimate, abs=once.standard_error)
 
 
+@pytest.mark.more
 def test_neither_threads_nor_copies_of_an_estimator_change_it(rows):
     one, two = (
         PNormPushCV(**FEW, test_size="nested", n_jobs=jobs).fit(*rows).score_interval_
@@ -49,6 +50,7 @@ def test_neither_threads_nor_copies_of_an_estimator_change_it(rows):
     assert one == two
 
 
+@pytest.mark.more
 def test_small_tables_are_nested_unless_their_folds_have_an_order(rows, monkeypatch):
     X, y = rows
     one = FEW | {"ps": (1,)}

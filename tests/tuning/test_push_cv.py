@@ -201,6 +201,7 @@ def test_the_answer_does_not_depend_on_the_number_of_threads(rows, fitted):
     np.testing.assert_array_equal(found.coef_, fitted.coef_)
 
 
+@pytest.mark.more
 def test_groups_are_parted_neither_by_folds_nor_by_the_rows_kept_aside(rows):
     X, y = rows
     groups = np.repeat(np.arange(60), 5)

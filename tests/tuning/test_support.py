@@ -204,6 +204,7 @@ def test_nothing_is_supported_on_noise():
     assert noise.lines[0].test_risk > noise.lines[0].random_risk
 
 
+@pytest.mark.more
 def test_random_orders_have_the_risk_that_theory_says():
     """Heights are uniform in a random order of many rows: R_p is (p + 1)^(-1/p)."""
     rng = np.random.default_rng(0)

@@ -56,6 +56,7 @@ def test_a_singular_hessian_has_an_inverse_all_the_same():
     np.testing.assert_allclose(flat @ found, np.ones(4), rtol=1e-6)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("share", "thin"), [(0.05, True), (0.25, None), (0.9, False)])
 def test_rows_are_read_in_the_lighter_form(share, thin):
     rng = np.random.default_rng(0)

@@ -84,6 +84,7 @@ def test_the_gap_says_whether_weights_are_the_minimum_or_means(n_positives):
         assert 1e-6 < ensemble.optimality_gap_ < np.inf
 
 
+@pytest.mark.more
 def test_a_row_of_weight_two_is_the_row_twice_in_its_fold():
     X, y = rows(20)
     weight = np.where(np.arange(len(y)) % 5 == 0, 2.0, 1.0)
@@ -103,6 +104,7 @@ def test_a_row_of_weight_two_is_the_row_twice_in_its_fold():
     assert "halves" not in light.choice_.names[0]
 
 
+@pytest.mark.more
 def test_weights_do_not_depend_on_the_order_of_rows_whose_folds_are_given():
     X, y = rows(25)
     moved = np.random.default_rng(1).permutation(len(y))

@@ -29,6 +29,7 @@ def fit(rows, **settings):
     return PushEnsemble(MEMBERS, **given)
 
 
+@pytest.mark.more
 def test_the_folds_are_of_the_rows_drawn_and_the_members_of_all(rows):
     X, y = rows
     ensemble = fit(rows).fit(X, y)
@@ -50,6 +51,7 @@ def test_folds_that_are_asked_for_take_all_rows(rows):
     assert np.all(np.isfinite(ensemble.oof_decision_))
 
 
+@pytest.mark.more
 def test_groups_stay_whole_and_times_in_order_among_the_rows_drawn(rows):
     groups = np.arange(N) // 4
     ensemble = fit(rows).fit(*rows, groups=groups)

@@ -77,6 +77,7 @@ def test_a_fit_that_was_lost_goes_on_from_its_checkpoint(source, tmp_path, monke
         clone(ensemble).fit_blocks(source, resume=True)
 
 
+@pytest.mark.more
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("on_error", ["raise", "warn"])
 def test_rows_that_were_mended_met_what_the_refused_ones_had_left(tmp_path, on_error):
@@ -140,6 +141,7 @@ def test_a_member_that_sees_the_drawn_rows_only_is_named(few_drawn):
         PushEnsemble([("bayes", GaussianNB())], quality="fast", cv=3).fit_blocks(source)
 
 
+@pytest.mark.more
 def test_groups_stay_whole_and_time_is_followed():
     groups = np.repeat(np.arange(90), 10)
     source = blocks.from_arrays(X, Y, groups=groups, block_rows=250)
@@ -151,6 +153,7 @@ def test_groups_stay_whole_and_time_is_followed():
         assert groups[train].max() < groups[test].min()
 
 
+@pytest.mark.more
 def test_weights_count_and_rows_without_one_are_absent():
     weight = np.where(np.arange(900) < 450, 1.0, 0.0)
     half = PushEnsemble(LINEAR, cv=3).fit_blocks(blocks.from_arrays(X, Y, weight, block_rows=250))
