@@ -86,6 +86,9 @@ def test_the_public_functions_take_tensors(everywhere):
         assert got == pytest.approx(want, rel=1e-12), name
     want = summary(y, s, top=(5, 0.1)).as_dict()
     assert summary(y_tensor, s_tensor, top=(5, 0.1)).as_dict() == pytest.approx(want, rel=1e-12)
+    assert metrics.f_skew(y_tensor, s_tensor) == pytest.approx(metrics.f_skew(y, s), rel=1e-12)
+    column = metrics.auc(y_tensor[:, None], s_tensor[:, None])
+    assert column == pytest.approx(metrics.auc(y, s), rel=1e-12)
     _, shares = metrics.margin_distribution(y, s)
     np.testing.assert_allclose(metrics.margin_distribution(y_tensor, s_tensor)[1], shares)
 
@@ -142,6 +145,12 @@ def test_unusable_weights_are_refused(everywhere, weight):
         metrics.auc([0, 1, 0], torch.tensor([1.0, 2.0, 3.0]), sample_weight=weight)
     with pytest.raises(ValueError, match="total weight of zero"):
         metrics.auc([0, 1, 0], torch.tensor([1.0, 2.0, 3.0]), sample_weight=[1.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("seen", [0.0, 1.5])
+def test_a_propensity_that_is_no_probability_is_refused(everywhere, seen):
+    with pytest.raises(ValueError, match=r"label_propensity must lie in \(0, 1\]"):
+        metrics.auc([0, 1, 0], torch.tensor([1.0, 2.0, 3.0]), label_propensity=[1.0, seen, 1.0])
 
 
 def test_tensors_of_the_host_go_numpys_way():

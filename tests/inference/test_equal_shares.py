@@ -48,6 +48,7 @@ def test_the_power_is_that_of_the_test():
     assert equal_shares_power(0.5, 0.5, 1, 0.05) == 0.0
     below, above = (equal_shares_power(0.4, 0.5, m, 0.05) for m in (MOST_TRIALS, MOST_TRIALS + 1))
     assert above == pytest.approx(below, abs=0.02)
+    assert equal_shares_power(0.0, 1.0, MOST_TRIALS + 1, 0.05) == 1.0
 
 
 def test_rankers_at_k_are_compared_by_it():

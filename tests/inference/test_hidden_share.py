@@ -124,6 +124,12 @@ def test_what_cannot_be_corrected_is_refused():
             unlabelled_value("push_risk", labelled, s, 0.1, price=price)
     with pytest.raises(ValueError, match="for the top of the list"):
         unlabelled_value("push_risk", labelled, s, 0.1, end="bottom")
+    with pytest.raises(ValueError, match="pnorm_risk of unlabelled rows takes p, and is norm"):
+        unlabelled_value("pnorm_risk", labelled, s, 0.1, p=2, normalize=False)
+    with pytest.raises(ValueError, match="p=inf: expected a finite number >= 1"):
+        unlabelled_value("pnorm_risk", labelled, s, 0.1, p=np.inf)
+    with pytest.raises(ValueError, match="There are 2 labelled positives; expected at least 3"):
+        unlabelled_value("pnorm_risk", [1, 1, *[0] * 50], np.arange(52.0), 0.1, p=2)
     with pytest.raises(ValueError, match="exceeds the largest float"):
         unlabelled_interval("push_risk", labelled, 1e3 * s, 0.1, n_resamples=20)
     with pytest.raises(ValueError, match="There are 3 labelled positives, too few to estimate"):

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from toprank.inference import interval
+from toprank.inference import compare, interval
 from toprank.inference.bootstrap import _Runs
 from toprank.metrics import METRICS, f_skew
 
@@ -229,12 +229,39 @@ def test_extreme_metrics_take_the_negatives_as_given():
         ("enrichment_factor", {"k": 0.001}, "holds no row"),
         ("nonsense", {}, "Unknown metric"),
         ("auc", {"lists": np.arange(300) // 10}, "not a mean over lists"),
+        ("misranking_error", {"ties": "none"}, "expected 'half' or 'error'"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_reason(name, settings, words):
     y, s = data()
     with pytest.raises(ValueError, match=words):
         interval(name, y, s, **settings)
+
+
+def test_the_interval_of_the_logarithm_of_the_greatest_height_is_that_of_the_height():
+    y, s = data()
+    plain, log = (interval("pnorm_risk", y, s, p=np.inf, log=log) for log in (False, True))
+    for name in ("estimate", "low", "high"):
+        assert getattr(log, name) == pytest.approx(np.log(getattr(plain, name)))
+    with pytest.raises(ValueError, match="is -inf with an interval from -inf"):
+        interval("pnorm_risk", y, y.astype(float), p=np.inf, log=True)
+
+
+def test_a_function_that_is_not_finite_in_some_resamples_has_no_interval():
+    def odd(y, s):  # one of the two halves of the rows may be missing in a resample
+        return 1.0 if {0.0, 1.0, 2.0, 3.0} <= set(s.tolist()) else np.inf
+
+    y, s = np.repeat([0, 1], 4), np.arange(8) % 4 + 0.0
+    with pytest.raises(ValueError, match=r"odd is not finite in \d+% of the resamples"):
+        interval(odd, y, s, n_resamples=100)
+    with pytest.raises(ValueError, match="odd is not finite in some resamples"):
+        compare(odd, y, s, s[::-1], n_resamples=100)
+
+
+def test_a_function_without_weights_is_refused_where_rows_stand_for_others():
+    y, s = data()
+    with pytest.raises(ValueError, match="takes no sample_weight, so rows cannot be weighted"):
+        interval(lambda y, s: 1.0, y, s, sample_weight=np.full(300, 2.0), weights="sampling")
 
 
 def test_parameters_that_are_missing_or_unknown_are_named():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toprank.inference import interval
+from toprank.inference import compare, interval
 from toprank.metrics import ranking_risk
 
 
@@ -96,6 +96,18 @@ def test_the_interval_on_the_logit_scale_is_kept():
     assert score.method == "score interval, Hoeffding projection"
     with pytest.raises(ValueError, match=r"it has \['score', 'projection'\]"):
         interval("ranking_risk", y, y, method="exact")
+
+
+def test_rankers_that_order_alike_differ_by_what_the_rows_leave_possible():
+    y = np.random.default_rng(3).normal(size=40)
+    s, groups = y**3 + np.cos(y), np.arange(40) // 4
+    rows, whole = (compare("ranking_risk", y, s, 2 * s, groups=one) for one in (None, groups))
+    for found in (rows, whole):
+        assert (found.difference, found.p_value) == (0.0, 1.0) and found.low == -found.high
+        assert "No row tells the rankers apart" in found.note
+    assert 0 < rows.high < whole.high < 1  # groups are fewer than rows
+    with pytest.raises(ValueError, match="Unknown weights 'many'"):
+        compare("ranking_risk", y, s, -s, weights="many")
 
 
 @pytest.mark.more

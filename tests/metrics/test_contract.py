@@ -118,6 +118,8 @@ def test_a_parameter_out_of_range_is_refused(name, parameters, complaint):
 def test_weights_that_are_no_two_rows_have_no_ranking_risk():
     with pytest.raises(ValueError, match="not a pair of rows"):
         call("ranking_risk", Y, S, sample_weight=np.full(5, 0.1))
+    with pytest.raises(ValueError, match=r"sums to 4\.95e\+100: too far from a repetition count"):
+        call("ranking_risk", Y, S, sample_weight=np.full(5, 9.9e99))
 
 
 @pytest.mark.sampled(5)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from toprank import IRPush, PNormPush, ProperRanker, blocks
 from toprank.inference import interval
-from toprank.metrics import METRICS, auc, block_list, f_skew
+from toprank.metrics import METRICS, auc, block_list, f_skew, register
 
 
 def data(n=900, seed=0, tied=False):
@@ -67,6 +67,14 @@ class TestEveryMetric:
         assert metric.low - rounding <= truth <= metric.high + rounding
         assert abs(metric.value - truth) <= metric.bound + rounding
         assert not found.exact and len(found.bins.low) <= bins
+
+
+def test_rows_below_the_cut_of_which_none_was_drawn_are_one_bin(few_kept):
+    X, y, _ = data()
+    source = blocks.from_arrays(X, y, block_rows=70)
+    found = RANKER.evaluate_blocks(source, keep_top=len(y) - 1, bins=2)
+    truth = auc(y, RANKER.decision_function(X))
+    assert len(found.bins.low) == 1 and found.metric("auc").value == pytest.approx(truth)
 
 
 class TestTheTop:
@@ -256,6 +264,15 @@ class TestRefuses:
         X, y, _ = data()
         with pytest.raises(ValueError, match="whole number"):
             RANKER.evaluate_blocks(blocks.from_arrays(X, y), **how)
+
+    def test_a_metric_that_takes_no_weights(self):
+        X, y, _ = data()
+        register(lambda y, s: 1.0, name="plain", higher_is_better=True)
+        try:
+            with pytest.raises(TypeError, match="plain takes no sample_weight"):
+                RANKER.evaluate_blocks(blocks.from_arrays(X, y)).metric("plain")
+        finally:
+            del METRICS["plain"]
 
     def test_an_unknown_metric(self):
         X, y, _ = data()

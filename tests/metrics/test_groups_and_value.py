@@ -209,6 +209,8 @@ def test_summary_says_how_many_groups_have_a_positive():
     assert result.groups == 2
     first = str(result).splitlines()[0]
     assert first == "2 positives, 3 negatives; first rows: mean over 2 groups with a positive"
+    with pytest.raises(TypeError, match="pnorm_risk is not a mean over lists"):
+        METRICS["pnorm_risk"].each([0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1], p=2.0)
     with pytest.raises(ValueError, match="groups has 3 entries"):
         summary(y, s, groups=[1, 2, 3])
 

@@ -34,6 +34,12 @@ def test_it_is_found_where_it_is_known():
     assert max_margin([[-1.0]], signed=True) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-12, 1e20, 1e300])
+def test_it_grows_with_the_matrix_however_small_or_large(size):
+    assert max_margin(size * np.array([[2.0, -1.0], [-1.0, 1.0]])) == pytest.approx(size / 5)
+    assert max_margin(np.zeros((2, 3))) == 0
+
+
 def test_a_matrix_with_holes_is_refused():
     with pytest.raises(ValueError, match="NaN"):
         max_margin([[np.nan, 1.0]])

@@ -52,10 +52,7 @@ class OpenLabels:
     ) -> OpenLabels:
         """Read labels and scores; ValueError says what is wrong."""
         positive, open_rows = split_unlabelled(y, unlabelled, pos_label)
-        scores = check_scores(s, len(positive), "s")
-        if not np.any(positive):
-            raise ValueError("No row is known to be positive.")
-        return cls(positive, open_rows, scores)
+        return cls(positive, open_rows, check_scores(s, len(positive), "s"))
 
     @cached_property
     def n_positive(self) -> int:

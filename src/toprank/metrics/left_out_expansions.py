@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import xlog1py
 
 from toprank._arrays import IntArray
 from toprank._numerics import FloatArray, log_of
@@ -131,10 +132,8 @@ def least_average_precision(prevalence: float, positives: float) -> tuple[float,
     """
     if prevalence < 1e-4:  # the series: the two terms above nearly cancel
         least = prevalence / 2 + prevalence**2 / 6 + prevalence**3 / 12
-    elif prevalence < 1:
-        least = 1 + (1 - prevalence) / prevalence * float(np.log1p(-prevalence))
     else:
-        least = 1.0
+        least = 1 + float(xlog1py(1 - prevalence, -prevalence)) / prevalence
     return least, least + prevalence / (2 * positives)
 
 

@@ -163,6 +163,9 @@ def max_margin(M: ArrayLike, *, signed: bool = False) -> float:
     matrix = check_array(M, dtype=np.float64, input_name="M")
     if signed:
         matrix = np.hstack([matrix, -matrix])
+    # the solver takes entries below 1e-9 for zero and refuses those above 1e15
+    size = float(np.max(np.abs(matrix))) or 1.0
+    matrix = matrix / size
     pairs, rankers = matrix.shape
     result = linprog(
         np.append(np.zeros(rankers), -1.0),
@@ -173,9 +176,8 @@ def max_margin(M: ArrayLike, *, signed: bool = False) -> float:
         bounds=[(0.0, None)] * rankers + [(None, None)],
         method="highs",
     )
-    if result.status != 0:
-        raise RuntimeError(f"The linear program was not solved: {result.message}")
-    return float(-result.fun)
+    assert result.status == 0, result.message  # it has solutions, and none is unbounded
+    return float(-result.fun) * size
 
 
 def margin_error(

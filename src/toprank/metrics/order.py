@@ -81,8 +81,7 @@ class SortedRows:
 
     def per_tie(self, counts: NDArray[np.intp]) -> FloatArray:
         """Weight between successive counts; a difference of sums would lose some."""
-        if self.weight is None:
-            return np.diff(counts).astype(np.float64)
+        assert self.weight is not None  # rows without weights are counted
         sums = np.add.reduceat(np.append(self.weight, 0.0), counts[:-1])
         return np.where(counts[1:] > counts[:-1], sums, 0.0)
 

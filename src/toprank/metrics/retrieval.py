@@ -262,8 +262,6 @@ def _led_in_tie(high: OnDevice | FloatArray, low: OnDevice | FloatArray) -> OnDe
 
 def summed_discount(depth: ArrayLike) -> Any:
     r"""The sum of 1 / ln(1 + r) over the places r = 1, ..., depth; between whole depths, linear."""
-    if isinstance(depth, OnDevice):
-        return _summed_on_device(depth)
     return discount_within(np.zeros_like(depth, dtype=np.float64), depth)
 
 
