@@ -98,23 +98,53 @@ def test_scores_of_any_size_neither_overflow_nor_vanish(p, scale):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("rare", [0.1, 0.9])
 @pytest.mark.parametrize("tilts", [((-1.0, 4.0),), ((-4.0, 1.0),), ((-1.0, 16.0), (-16.0, 1.0))])
-def test_the_compiled_kernel_equals_the_numpy_sweep(tilts, rare, weighted, dtype, monkeypatch):
+@pytest.mark.parametrize(("order", "d"), [(1, 6), (2, 6), (2, 7)])
+def test_the_compiled_kernel_equals_the_numpy_sweep(
+    order, d, tilts, rare, weighted, dtype, monkeypatch
+):
     pytest.importorskip("numba")
-    X, positive = data(rare=rare)
+    X, positive = data(d=d, rare=rare)
     X = X.astype(dtype)
     weight = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
     coef = np.linspace(-3, 3, X.shape[1])
     rows = opened(X, positive, weight if weighted else None)
-    plain = rows.sum_tilted(coef, tilts)
+    plain = rows.sum_tilted(coef, tilts, order)
     scores = rows.scores(coef).copy()
     monkeypatch.setattr(labelled, "COMPILED_FROM", 0)
     assert rows.design.kernel == "numba"
-    compiled = rows.sum_tilted(coef, tilts)
+    compiled = rows.sum_tilted(coef, tilts, order)
     np.testing.assert_allclose(rows.scores(coef), scores, rtol=1e-12, atol=1e-12)
     for end, other in zip(plain, compiled, strict=True):
         for tilted, again in zip(end, other, strict=True):
             assert again.log_mass == pytest.approx(tilted.log_mass, rel=1e-13)
             np.testing.assert_allclose(again.mean, tilted.mean, rtol=1e-11, atol=1e-12)
+            if order == 2:
+                np.testing.assert_allclose(again.covariance, tilted.covariance, atol=1e-11)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e8])
+def test_compiled_second_moments_leave_no_row_out_that_its_entries_make_heavy(size, monkeypatch):
+    pytest.importorskip("numba")
+    X, positive = data(n=1000, d=3)
+    X[:, 2] *= size
+    X[:, 0] *= 10.0  # weights from 1 to e^-70 and less
+    rows, coef = opened(X, positive), np.array([1.0, 0.1, 0.0])
+    ((_, plain),) = rows.sum_tilted(coef, ((-1.0, 4.0),), 2)
+    monkeypatch.setattr(labelled, "COMPILED_FROM", 0)
+    ((_, again),) = rows.sum_tilted(coef, ((-1.0, 4.0),), 2)
+    np.testing.assert_allclose(again.second, plain.second, rtol=1e-11)
+
+
+def test_compiled_second_moments_of_many_columns_are_left_to_matrix_products(monkeypatch):
+    pytest.importorskip("numba")
+    from toprank.objective import kernels_numba
+
+    monkeypatch.setattr(labelled, "COMPILED_FROM", 0)
+    monkeypatch.setattr(kernels_numba, "MOST_SQUARED", 5)
+    monkeypatch.delattr(kernels_numba, "tilted_squares")
+    rows = opened(*data(n=100))
+    ((_, negatives),) = rows.sum_tilted(np.zeros(6), ((-1.0, 4.0),), 2)
+    assert negatives.second.shape == (6, 6)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,13 @@ from toprank.objective.sums import EndPartial, Tilted, Tilts
 # vector registers, and keep infinities and NaN as they are
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
+#: Columns up to which second moments are summed here faster than by BLAS (by 1.3 at 100).
+MOST_SQUARED = 100
+#: Rows of a class whose products are added up at once.
+_HELD = 128
+#: A row of less weight, times its largest squared entry, counts for nothing in second moments.
+_NEGLIGIBLE = 1e-26
+
 
 def tilted_ends(
     X: np.ndarray,
@@ -27,19 +34,30 @@ def tilted_ends(
     coef: FloatArray,
     tilts: Tilts,
     scores: FloatArray,
+    order: int = 1,
 ) -> list[EndPartial]:
     """Return for each end the tilted sums of positives and negatives; fill in the scores."""
     logs = np.empty(0) if log_weight is None else log_weight
     kind = positive.view(np.uint8)
     ends = []
     for of_pos, of_neg in tilts:
-        top, mass, moment = tilted_sums(X, kind, logs, coef, np.array([of_neg, of_pos]), scores)
+        squares: list[FloatArray | None] = [None, None]
+        read = (X, kind, logs, coef, np.array([of_neg, of_pos]), scores)
+        if order == 2:
+            top, mass, moment, upper = tilted_squares(*read)
+            squares = [_both_triangles(upper[c, : len(coef), : len(coef)]) for c in (0, 1)]
+        else:
+            top, mass, moment = tilted_sums(*read)
         neg, pos = (
-            Tilted(moment[c], None, float(top[c]) if mass[c] else -np.inf, float(mass[c]))
+            Tilted(moment[c], squares[c], float(top[c]) if mass[c] else -np.inf, float(mass[c]))
             for c in (0, 1)
         )
         ends.append((pos, neg))
     return ends
+
+
+def _both_triangles(upper: FloatArray) -> FloatArray:
+    return np.triu(upper) + np.triu(upper, 1).T
 
 
 @jit(nogil=True, cache=True, fastmath=_FAST)
@@ -84,3 +102,88 @@ def tilted_sums(
         for j in range(d):
             into[j] += w * x[j]
     return top, mass, moment
+
+
+@jit(nogil=True, cache=True, fastmath=_FAST)
+def tilted_squares(
+    X: np.ndarray,
+    kind: NDArray[np.uint8],
+    log_weight: FloatArray,
+    coef: FloatArray,
+    tilts: FloatArray,
+    scores: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return (top, mass, moment, second moment) of w e^{tilt f} for each class.
+
+    As `tilted_sums`; rows wait, each times the root of its weight, until there are so many that
+    their products are long sums. Of the second moments the upper triangle is filled in, with a
+    column of zeros more where the columns are odd in number.
+    """
+    d = np.uint64(X.shape[1])
+    even = X.shape[1] + X.shape[1] % 2
+    weighted = len(log_weight) > 0
+    top = np.full(2, -1e308)
+    mass = np.zeros(2)
+    moment = np.zeros((2, X.shape[1]))
+    second = np.zeros((2, even, even))
+    held = np.zeros((2, even, _HELD))
+    n_held = np.zeros(2, np.uint64)
+    for i in range(np.uint64(0), np.uint64(X.shape[0])):
+        c = np.uint64(kind[i])
+        x = X[i]
+        t, size = 0.0, 0.0
+        for j in range(d):
+            t += x[j] * coef[j]
+            size += np.float64(x[j]) * x[j]
+        scores[i] = t
+        t *= tilts[c]
+        if weighted:
+            t += log_weight[i]
+        into = moment[c]
+        if t > top[c]:
+            _add_products(second[c], held[c], n_held[c])
+            n_held[c] = 0
+            keep = math.exp(top[c] - t)
+            top[c] = t
+            mass[c] *= keep
+            for j in range(d):
+                into[j] *= keep
+            second[c] *= keep
+        w = math.exp(t - top[c])
+        mass[c] += w
+        for j in range(d):
+            into[j] += w * x[j]
+        if w * max(1.0, size) < _NEGLIGIBLE:
+            continue
+        root, n = math.sqrt(w), n_held[c]
+        for j in range(d):
+            held[c, j, n] = root * x[j]
+        n_held[c] = n + np.uint64(1)
+        if n_held[c] == _HELD:
+            _add_products(second[c], held[c], n_held[c])
+            n_held[c] = 0
+    for side in range(2):
+        _add_products(second[side], held[side], n_held[side])
+    return top, mass, moment, second
+
+
+@jit(nogil=True, cache=True, fastmath=_FAST)
+def _add_products(second: FloatArray, held: FloatArray, n: int) -> None:
+    """Add the products of pairs of columns over the first n rows held, above the diagonal.
+
+    Two columns by two: an entry is read once for two products. Columns are even in number.
+    """
+    for j in range(0, second.shape[0], 2):
+        a, b = held[j], held[j + 1]
+        for k in range(j, second.shape[0], 2):
+            u, v = held[k], held[k + 1]
+            au, av, bu, bv = 0.0, 0.0, 0.0, 0.0
+            for i in range(np.uint64(n)):
+                au += a[i] * u[i]
+                av += a[i] * v[i]
+                bu += b[i] * u[i]
+                bv += b[i] * v[i]
+            second[j, k] += au
+            second[j, k + 1] += av
+            second[j + 1, k] += bu
+            second[j + 1, k + 1] += bv

@@ -166,10 +166,13 @@ class OpenBlock:
         (m, d) give the sums of as many settings, whose tilts are columns of shape (m, 1).
         ``keep`` asks for the scores to be kept where that costs little beside reading X.
         """
-        if self.n_rows and order == 1 and coef.ndim == 1:
+        if self.n_rows and coef.ndim == 1:
             if self.view.entries >= COMPILED_FROM and self.design.kernel == "numba":
-                return self._sum_with_numba(coef, tilts)
-            if self.design.kernel in ("triton", "stored"):
+                from toprank.objective.kernels_numba import MOST_SQUARED  # loads Numba
+
+                if order == 1 or self.design.n_features <= MOST_SQUARED:
+                    return self._sum_with_numba(coef, tilts, order)
+            if order == 1 and self.design.kernel in ("triton", "stored"):
                 if not (keep and self._scores_are_small):
                     return self._fused.tilted_ends(coef, tilts)
                 scores = self._scores_to_fill()
@@ -295,11 +298,11 @@ class OpenBlock:
             self._scores = self.design.empty()
         return self._scores
 
-    def _sum_with_numba(self, coef: FloatArray, tilts: Tilts) -> list[EndPartial]:
+    def _sum_with_numba(self, coef: FloatArray, tilts: Tilts, order: int) -> list[EndPartial]:
         from toprank.objective.kernels_numba import tilted_ends
 
         scores = self._scores_to_fill()
-        ends = tilted_ends(self.block.X, self.positive, self.log_weight, coef, tilts, scores)
+        ends = tilted_ends(self.block.X, self.positive, self.log_weight, coef, tilts, scores, order)
         self._scored_at = coef.tobytes()
         return ends
 
