@@ -5,45 +5,17 @@ import zipfile
 
 import numpy as np
 import pytest
+from saved_models import RANKERS, scores_of
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 
 from toprank import (
-    AdaBoostRanker,
-    IRPush,
     LabelRanker,
     PairRanker,
     PNormPush,
-    PNormPushCV,
-    ProperRanker,
-    PushEnsemble,
-    PushRanker,
-    PushTrees,
     RankBoost,
-    SmoothMarginRanker,
 )
 from toprank.models import ModelError, archive, load_ranker, save_ranker
-
-RANKERS = [
-    PNormPush(np.inf),
-    IRPush(),
-    PushRanker(price="log1p"),
-    ProperRanker("squared"),
-    PNormPushCV(ps=(1, 4), test_size=None),
-    RankBoost(5),
-    RankBoost(5, weak_rankers="features"),
-    SmoothMarginRanker(5),
-    AdaBoostRanker(5),
-    PairRanker(),
-    PairRanker(kernel="rbf", n_components=5, random_state=0),
-    PairRanker(kernel="rbf", kernel_on="pairs", n_components=5, random_state=0),
-    make_pipeline(StandardScaler(), PNormPush()),
-    PushTrees(2, n_estimators=3),
-    PushTrees(2, n_estimators=3, backend="xgboost"),
-    make_pipeline(StandardScaler(), PushTrees(2, n_estimators=3)),
-    PushEnsemble([("a", PNormPush()), ("b", PushTrees(n_estimators=3))], cv=2, random_state=0),
-    LabelRanker(3),
-]
 
 
 def rows(n=100):
@@ -53,7 +25,7 @@ def rows(n=100):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("ranker", RANKERS, ids=lambda ranker: str(ranker)[:40])
+@pytest.mark.parametrize("ranker", RANKERS.values(), ids=RANKERS)
 def test_every_ranker_comes_back_with_its_scores(ranker, tmp_path):
     for name in ("lightgbm", "xgboost"):
         if "PushTrees" in str(ranker) and (name in str(ranker) or "xgboost" not in str(ranker)):
@@ -64,8 +36,7 @@ def test_every_ranker_comes_back_with_its_scores(ranker, tmp_path):
     ranker.fit(X, y)
     save_ranker(ranker, tmp_path / "kept")
     again = load_ranker(tmp_path / "kept")
-    score = "decision_function" if hasattr(ranker, "decision_function") else "predict"
-    np.testing.assert_array_equal(getattr(again, score)(X), getattr(ranker, score)(X))
+    np.testing.assert_array_equal(scores_of(again, X), scores_of(ranker, X))
 
 
 @pytest.mark.parametrize(
