@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,15 @@ _TOLERATED = [
     "ignore:unclosed:ResourceWarning",
     "ignore:Exception ignored in.*socket:pytest.PytestUnraisableExceptionWarning",
 ]
+
+#: Where `.ci/nightly` measures lines, Spark's workers write down which they reached.
+_HELPERS = Path(__file__).resolve().parents[1] / "helpers"
+_MEASURED = {
+    "spark__python__daemon__module": "measured_spark",
+    "spark__executorEnv__PYTHONPATH": os.pathsep.join(
+        filter(None, (os.environ.get("PYTHONPATH"), str(_HELPERS)))
+    ),
+}
 
 _LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -37,10 +47,24 @@ def pytest_collection_modifyitems(items):
 def dask_cluster():
     """Two worker processes of one thread."""
     distributed = pytest.importorskip("distributed", reason="needs pip install 'toprank[dask]'")
+
+    def write_coverage():  # now: a worker that takes seconds to end is killed
+        import coverage
+
+        coverage.Coverage.current().save()
+
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=":0"
     ) as cluster:
         yield cluster
+        if _measured():
+            with distributed.Client(cluster) as client:
+                client.run(write_coverage)
+
+
+def _measured():
+    """Whether coverage follows the processes that this one starts."""
+    return "COVERAGE_PROCESS_CONFIG" in os.environ
 
 
 @pytest.fixture
@@ -78,6 +102,7 @@ def spark_cluster():
         spark__log__level="ERROR",
         spark__driver__bindAddress="127.0.0.1",
         spark__driver__host="127.0.0.1",
+        **(_MEASURED if _measured() else {}),
     )
     yield session
     session.stop()
