@@ -132,16 +132,17 @@ def test_the_tree_may_end_anywhere(leaf, loss, monkeypatch):
 
 
 @pytest.mark.more
+@pytest.mark.parametrize("loss", [SquaredHinge(), Hinge()], ids=repr)
 @given(rows=graded_rows(widest=6.0), leaf=st.sampled_from([1, 4, 32]), data=st.data())
-def test_one_pass_gives_the_value_and_the_gradient_of_squares(rows, leaf, data):
+def test_value_and_gradient_together_are_those_of_the_listed_pairs(loss, rows, leaf, data):
     labels, groups, scores = rows
     relation = Graded(labels, groups, np.arange(len(labels)))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     v, u = rng.random(len(relation.inner)), rng.random(len(relation.outer))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("toprank.pair_sums.sorted.LEAF", leaf)
-        value, grad = GradedSorted(SquaredHinge(), relation, scores).value_grad(v, u)
-    expected, slope = Listed(SquaredHinge(), relation, scores).value_grad(v, u)
+        value, grad = GradedSorted(loss, relation, scores).value_grad(v, u)
+    expected, slope = Listed(loss, relation, scores).value_grad(v, u)
     assert value == pytest.approx(expected, rel=1e-11)
     np.testing.assert_allclose(grad, slope, rtol=1e-9, atol=1e-11 * (1 + np.abs(slope).max()))
 

@@ -23,10 +23,6 @@ PAIRS_PER_BLOCK = 1 << 20
 class Blocked(PairSum):
     """Margins of a block of outer rows against all inner rows, one block after another."""
 
-    @staticmethod
-    def supports(loss: Loss) -> bool:
-        return True
-
     def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         rows = max(1, PAIRS_PER_BLOCK // max(1, len(self.inner)))
         for start in range(0, len(self.outer), rows):
@@ -66,10 +62,6 @@ class Listed(RelatedSum):
         super().__init__(loss, relation, scores, workers)
         if loss.factorises:
             self.log_scale = self._largest_logs()
-
-    @staticmethod
-    def supports(loss: Loss) -> bool:
-        return True
 
     def _largest_logs(self) -> FloatArray:
         """The largest -r of each outer row: relative to it e^-r neither over- nor underflows."""

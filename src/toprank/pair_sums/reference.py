@@ -5,16 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
-from toprank.losses import Loss
 from toprank.pair_sums.base import PairSum
 
 
 class Reference(PairSum):
     """One outer row at a time, each against every inner row."""
-
-    @staticmethod
-    def supports(loss: Loss) -> bool:
-        return True
 
     def to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
         return [

@@ -275,12 +275,8 @@ def _is_time(kind: object) -> bool:
 def _check_numbers(
     table: Matrix, estimator: object, missing: bool, infinite: bool, dtype: DTypeLike | None
 ) -> Matrix:
-    """Columns of mixed numeric types arrive as objects; NaN, infinity and huge entries are seen."""
-    if dtype is None:
-        return table
-    if table.dtype == object:
-        table = table.astype(np.float64)
-    if not (missing and infinite):
+    """NaN, infinity and huge entries are seen."""
+    if dtype is not None and not (missing and infinite):
         check_entries(table, estimator=estimator, missing=missing)
     return table
 

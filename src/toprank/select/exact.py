@@ -45,8 +45,6 @@ def solve(
         met = not len(limits.include) and not (limits.least is not None and limits.least.any())
         return (among, 0.0) if met else None
     low = np.isin(among, limits.include).astype(np.float64)
-    if int(low.sum()) < len(limits.include):
-        return None
     found = milp(
         -gain[among],
         integrality=np.ones(len(among)),

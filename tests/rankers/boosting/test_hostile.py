@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeRegressor
 
 from toprank import AdaBoostRanker, LabelRanker, RankBoost, SmoothMarginRanker
 from toprank.metrics import precision_at, scorer
@@ -183,3 +184,24 @@ def test_labels_other_than_zero_and_one_are_refused(noisy):
     X, y = noisy
     with pytest.raises(ValueError, match="expected 0 and 1 only"):
         LabelRanker(5).fit(X, np.column_stack([2 * y + 1, 3 - 2 * y]))
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    "weak", ["stumps", DecisionTreeRegressor(max_depth=2)], ids=["stumps", "trees"]
+)
+def test_rounds_end_where_the_loss_of_separated_grades_is_zero(weak):
+    y = np.repeat([0, 1, 2], 2)
+    ranker = RankBoost(3000, target="graded", weak_rankers=weak).fit(y[:, None], y)
+    assert ranker.n_iter_ < 3000
+    assert "the loss is zero to the last digit" in ranker.stop_reason_
+    scores = ranker.decision_function(y[:, None])
+    assert np.all(scores[2:] - scores[:-2] > 700)  # e^-gap of every pair is below all floats
+
+
+def test_one_exact_step_is_enough_for_one_pair():
+    """After it the smooth margin is 1, the largest margin there is: no step raises it."""
+    ranker = SmoothMarginRanker(10, step="exact").fit([[0.0], [1.0]], [0, 1])
+    assert ranker.n_iter_ == 1
+    assert ranker.smooth_margin_[-1] == ranker.margin_ == 1.0
+    assert ranker.stop_reason_ == "no weak ranker improves the ranking"

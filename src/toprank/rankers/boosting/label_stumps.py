@@ -126,12 +126,10 @@ class LabelStumps:
             ]
         )
 
-    def best(self, selection: str) -> LabelStump | None:
+    def best(self, selection: str) -> LabelStump:
         """Return what lowers the loss most: the first among equals, constants before stumps."""
         labels = range(len(self.scores))
         found = [c for pair in self.workers.map(self._best_of, labels) for c in pair]
-        if not found or not np.isfinite(self.log_loss):
-            return None
         best = max(choice.gain for choice in found)
         return next(choice for choice in found if choice.gain >= best - EQUAL)
 

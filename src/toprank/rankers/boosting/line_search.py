@@ -95,7 +95,7 @@ class ColumnMasses:
         return {}
 
     def theorem_7_holds(self) -> bool:
-        """False: the theorem is about binary weak rankers."""
+        """False: the theorem is about binary weak rankers and p = 1."""
         return False
 
 
@@ -109,8 +109,6 @@ class LineMasses(ColumnMasses):
     @property
     def gain(self) -> float:
         """Root of the share of the loss that the best step takes away."""
-        if self.masses.edge == 0.0:
-            return 0.0
         return float(np.sqrt(max(1.0 - self.factor, 0.0)))
 
     def descent(self, log_n_pairs: float) -> float:
@@ -122,10 +120,6 @@ class LineMasses(ColumnMasses):
     def facts(self) -> JsonObject:
         """What the history says."""
         return self.masses.facts()
-
-    def theorem_7_holds(self) -> bool:
-        """Whether d0 < (2/3)(1 - r)(1 - r^2), under which the smooth margin must grow."""
-        return self.masses.theorem_7_holds()
 
 
 def line_masses(
