@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from block_sources import Pieces
 from scipy import sparse
 
 from toprank import IRPush, PNormPush, ProperRanker
@@ -39,6 +40,15 @@ def test_the_hard_ones_are_those_of_highest_score():
     kept = FIRST.decision_function(features[(y == 0) & (weight == 1)])
     expected = np.sort(SCORES[Y == 0])[-200:]
     np.testing.assert_allclose(np.sort(kept), expected, rtol=1e-12)
+
+
+def test_blocks_without_rows_hold_no_hard_negatives():
+    parts = [(X[:0], Y[:0]), (X[:4000], Y[:4000]), (X[:0], Y[:0]), (X[4000:], Y[4000:])]
+    found = [
+        rows_of(sample_negatives(source, FIRST, keep_top=200, rate=1.0))[0]
+        for source in (Pieces(parts), Pieces(parts[1::2]))
+    ]
+    np.testing.assert_array_equal(*found)
 
 
 def test_the_weights_stand_for_all_rows():

@@ -146,6 +146,8 @@ def test_answers_that_come_short_are_asked_for_again(tmp_path):
             return self.file.read(cuts.pop() if cuts else size)
 
     with RetriedFile("x://file", Short) as file:
+        assert file.readable() and file.seekable() and file.readall() == bytes(range(100))
+        assert file.seek(0) == 0
         assert file.read(30) == bytes(range(30))
         assert file.seek(-5, os.SEEK_END) == 95
         assert file.read() == bytes(range(95, 100))

@@ -6,9 +6,11 @@ import signal
 import threading
 
 import pytest
+from typer.testing import CliRunner
 
 from toprank import cli
 from toprank.cli import __main__ as program
+from toprank.cli.app import app
 from toprank.cli.exit_codes import INTERRUPTED, INTERRUPTED_NOTE
 from toprank.cli.io.tables import open_table
 from toprank.cli.io.text import find_undecodable_byte
@@ -43,6 +45,15 @@ def test_an_interrupt_before_a_command_is_told_and_ends_at_once(ends, monkeypatc
     with pytest.raises(Left):
         cli.main()
     assert ends == [INTERRUPTED] and INTERRUPTED_NOTE in capsys.readouterr().err
+
+
+def test_an_interrupt_that_numba_hides_is_an_interrupt(monkeypatch, tmp_path):
+    def interrupted(*_, **__):
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    monkeypatch.setattr("toprank.reproduce.run", interrupted)
+    done = CliRunner().invoke(app, ["reproduce", "one-dimension", "-q", "-o", str(tmp_path / "r")])
+    assert done.exit_code == INTERRUPTED and INTERRUPTED_NOTE in done.stderr
 
 
 class Gone(io.StringIO):

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from toprank.inference import Comparisons, compare
+from toprank.inference import Comparisons, by_groups, compare
 from toprank.inference.paired import Shifts
 from toprank.metrics import METRICS
 
@@ -196,6 +196,29 @@ def test_what_cannot_be_compared_is_refused(arguments, words):
     given = {"metric": "auc", "s_a": a, "s_b": b, **arguments}
     with pytest.raises(ValueError, match=words):
         compare(given.pop("metric"), y, given.pop("s_a"), given.pop("s_b"), **given)
+
+
+def test_a_function_is_given_the_labels_as_they_came():
+    y, a, b = data()
+    words = np.where(y == 1, "yes", "no")
+
+    def mean_of_yes(labels, scores):
+        return float(np.mean(scores[labels == "yes"]))
+
+    found = compare(mean_of_yes, words, a, b, n_resamples=100)
+    assert found.difference == pytest.approx(np.mean(a[y == 1]) - np.mean(b[y == 1]))
+    assert found.standard_error > 0
+
+
+def test_groups_too_many_to_leave_out_one_by_one_are_compared_by_their_influences(monkeypatch):
+    y, a, b = data()
+    groups = np.arange(300) // 3
+    by_turns = compare("auc", y, a, b, groups=groups)
+    monkeypatch.setattr(by_groups, "_MOST_ENTRIES", 1)
+    by_influences = compare("auc", y, a, b, groups=groups)
+    assert by_influences.method == "paired influences of the groups"
+    assert by_influences.difference == by_turns.difference
+    assert by_influences.standard_error == pytest.approx(by_turns.standard_error, rel=0.1)
 
 
 def test_one_positive_is_too_few_to_compare():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toprank.inference import hidden_share, interval, unlabelled_interval
+from toprank.inference import hidden_positives, hidden_share, interval, unlabelled_interval
 from toprank.metrics import METRICS, auc, pnorm_risk, push_risk, unlabelled_value
 from toprank.prices import from_callable
 
@@ -115,6 +115,17 @@ def test_an_estimated_share_makes_the_interval_wider():
 def test_labels_that_say_nothing_are_refused(labels, unlabelled, words):
     with pytest.raises(ValueError, match=words):
         unlabelled_interval("auc", labels, np.arange(4.0), 0.1, unlabelled=unlabelled)
+
+
+@pytest.mark.more
+def test_a_long_list_is_resampled_two_hundred_times_at_most(monkeypatch):
+    _, s, labelled, _ = scar(np.random.default_rng(7), 200)
+    few, many = (
+        unlabelled_interval("pnorm_risk", labelled, s, 0.1, p=2, n_resamples=n) for n in (200, 300)
+    )
+    monkeypatch.setattr(hidden_positives, "_LONG", 100)
+    long = unlabelled_interval("pnorm_risk", labelled, s, 0.1, p=2, n_resamples=300)
+    assert (long.low, long.high) == (few.low, few.high) != (many.low, many.high)
 
 
 def test_what_cannot_be_corrected_is_refused():

@@ -247,6 +247,16 @@ def test_the_interval_of_the_logarithm_of_the_greatest_height_is_that_of_the_hei
         interval("pnorm_risk", y, y.astype(float), p=np.inf, log=True)
 
 
+def test_groups_that_show_no_spread_leave_more_possible_than_their_rows():
+    y = np.arange(40) % 4 == 0
+    groups = np.arange(40) // 4
+    rows, whole = (
+        interval("pnorm_risk", y, y.astype(float), p=2.0, groups=one) for one in (None, groups)
+    )
+    assert rows.estimate == whole.estimate == rows.low == whole.low == 0
+    assert 0 < rows.high < whole.high and "5 disjoint pairs" in whole.note
+
+
 def test_a_function_that_is_not_finite_in_some_resamples_has_no_interval():
     def odd(y, s):  # one of the two halves of the rows may be missing in a resample
         return 1.0 if {0.0, 1.0, 2.0, 3.0} <= set(s.tolist()) else np.inf

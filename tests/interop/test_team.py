@@ -1,5 +1,6 @@
 """Gradients of a team are those of one process that holds all rows, however rows are dealt."""
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -8,7 +9,14 @@ import numpy as np
 import pytest
 
 from toprank.interop.boosting import PushGradients
-from toprank.interop.team import XGBoostTeam, derivatives_together, team_positives, team_weights
+from toprank.interop.team import (
+    ALONE,
+    XGBoostTeam,
+    derivatives_together,
+    team_positives,
+    team_weights,
+)
+from toprank.interop.xgboost import push_objective
 from toprank.objective import build_objective
 from toprank.objective.curvature import derivatives_of
 
@@ -138,6 +146,21 @@ def test_weights_of_one_member_are_refused_by_all(rows):
         return team_weights(team, y, np.array([2.0, 3.0]) if team.rank else None).tolist()
 
     assert in_team(2, refused) == [[1.0, 1.0], [2.0, 3.0]]
+
+
+def test_a_team_of_one_has_its_own_rows_alone():
+    rows = np.array(["a", "b"])
+    assert ALONE.objects("a") == ["a"] and ALONE.first("a") == "a" and ALONE.any(True)
+    assert ALONE.gather(rows).tolist() == ALONE.own(rows, 2).tolist() == ["a", "b"]
+
+
+def test_gradients_of_arrays_need_no_xgboost(rows, monkeypatch):
+    labels, scores, weight = rows
+    monkeypatch.delitem(sys.modules, "xgboost", raising=False)
+    found = push_objective(2.0)(labels, scores, sample_weight=weight)
+    assert "xgboost" not in sys.modules
+    for mine, alone in zip(found, PushGradients(2.0).at(*rows), strict=True):
+        np.testing.assert_array_equal(mine, alone)
 
 
 def test_an_all_reduce_of_nothing_asks_nobody():

@@ -9,6 +9,7 @@ from toprank.losses import Loss, from_callable
 from toprank.losses.composite import ProperLoss
 from toprank.losses.construct import balanced, canonical
 from toprank.losses.proper import CanonicalSquared, get_proper_loss, with_link
+from toprank.prices import Exponential as Steep
 from toprank.prices import Price, bend_in_price, get_price
 
 R = np.array([-1.0, 0.5])
@@ -88,6 +89,13 @@ def test_probabilities_of_both_labels_sum_to_one_and_their_logarithms_are_theirs
     np.testing.assert_allclose(both.sum(axis=1), 1.0)
     np.testing.assert_allclose(both[:, 1], loss.inverse_link(v))
     np.testing.assert_allclose(np.exp(loss.log_probabilities(v)), both, rtol=1e-12)
+
+
+@pytest.mark.parametrize("price", [prices.Power(4.0), prices.Power(4.0, root=True), Steep()])
+def test_beyond_the_largest_float_a_price_has_no_curvature(price):
+    log_s, log_w = np.array([np.inf, 0.0]), np.zeros(2)
+    assert price.value_slope(log_s, log_w)[0] == np.inf
+    assert price.slope_change(log_s, log_w)(np.ones(2)).tolist() == [0.0, 0.0]
 
 
 def test_a_price_that_falls_or_is_no_number_is_told_with_the_height():

@@ -194,3 +194,28 @@ def test_labels_that_are_lists_are_no_target_where_some_rows_have_none(table):
     odd = table.assign(bought=[[1] if i % 3 else None for i in range(len(table))])
     with pytest.raises(ModelError, match="'bought' cannot be the target: expected words"):
         fit_table(odd, "bought", unlabelled="missing")
+
+
+def test_dates_that_pandas_2_cannot_count_are_read_one_by_one(monkeypatch):
+    whole = pd.to_datetime
+
+    def in_nanoseconds(words, **how):
+        read = whole(words, **how)
+        return read.where(read.dt.year < 2262)
+
+    monkeypatch.setattr(pd, "to_datetime", in_nanoseconds)
+    given = [datetime(2999, 1, 2, 3, tzinfo=EAST), None, datetime(2026, 1, 1), date(9999, 12, 31)]
+    found = as_dates(np.array(given, dtype=object))
+    assert found.astype(str).tolist() == [
+        *("2999-01-02T01:00:00.000000", "NaT"),
+        *("2026-01-01T00:00:00.000000", "9999-12-31T00:00:00.000000"),
+    ]
+    with pytest.raises(Unreadable, match="dates"):
+        as_dates(np.array([datetime(2999, 1, 1), "3000-01-01"], dtype=object))
+
+
+def test_forms_of_dates_are_guessed_where_pandas_keeps_its_guess_to_itself(monkeypatch):
+    words = np.array(["31/12/2025", "01/02/2026", "28/02/2026"] * 20, dtype=object)
+    want = find_kind(words)
+    monkeypatch.delattr("pandas.tseries.api.guess_datetime_format", raising=False)
+    assert find_kind(words) == want and want.date_format == "%d/%m/%Y"

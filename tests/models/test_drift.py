@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import kstest
 
 from toprank.models import DriftWatch, ModelError, fit_table
+from toprank.models.bins import Bins
 from toprank.models.monitor import SCORES, Limits, monitor_model
 
 pd = pytest.importorskip("pandas", reason="tables need the extra models")
@@ -206,3 +207,10 @@ def test_the_change_of_volume_allows_for_the_rows_of_both_tables(model):
     assert low < 0.9 and high > 1.1  # although 100,000 rows know their own share well
     assert watch.volume_change(50_000, 0.1, 0.95)[0] > 2
     assert watch.volume_change(0, 0.0, 0.95) == (0.0, float("inf"))
+
+
+def test_less_than_half_a_row_without_a_value_is_no_drift():
+    words = Bins.of("words", {"kind": "text", "missing": 0.004}, [])
+    words.add(np.array(["call back", "no answer", "call back"], dtype=object))
+    found = words.drift(rows_before=100)  # 0.4 rows of training have none: shares are rounded
+    assert found.psi > 0.1 and found.p_value == 1.0 and not found.passes(limit=0.1)

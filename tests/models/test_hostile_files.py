@@ -1,11 +1,13 @@
 """Files that are no models, were damaged, or were made to harm: refused, and nothing is run."""
 
+import copy
 import hashlib
 import io
 import json
 import os
 import pickle
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -216,6 +218,11 @@ def test_parts_of_two_models_do_not_mix(good, refused, fitted, full_model):
     refused(sealed({**members_of(good), "trees-0": b"tree\n"}))
     mixed = {**members_of(good), "payload.skops": other["payload.skops"]}
     assert "belong to different models" in refused(sealed(mixed))
+    own = fitted("pnorm")
+    preparation = copy.copy(own.preparation)
+    preparation.names = np.append(preparation.names, "one more")
+    longer = to_bytes(replace(own, preparation=preparation))
+    assert "belong to different models" in refused(longer)
 
 
 def test_trees_that_are_none_are_refused(fitted, refused):

@@ -63,6 +63,12 @@ def test_a_card_with_a_part_of_another_shape_is_refused_when_the_file_is_read(
         from_bytes(edited("card.json", place, value))
 
 
+def test_an_interval_without_an_end_is_shown_as_unknown(edited, fitted):
+    card = fitted("pnorm").card["metrics"]["intervals"]
+    model = from_bytes(edited("card.json", ["metrics", "intervals", 0, "high"], None))
+    assert card and "to unknown" in model._repr_html_()
+
+
 @pytest.mark.parametrize(
     ("place", "value"),
     [

@@ -55,6 +55,14 @@ def test_a_ranker_that_holds_a_function_is_refused_and_nothing_is_written(ranker
     assert not (tmp_path / "kept").exists()
 
 
+def test_a_ranker_that_holds_what_cannot_be_copied_is_refused(tmp_path):
+    ranker = PNormPush().fit(*rows())
+    with open(tmp_path / "log", "w") as ranker.log_:
+        with pytest.raises(ModelError, match="The ranker cannot be saved: cannot pickle"):
+            save_ranker(ranker, tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
+
+
 def test_a_file_with_other_objects_is_not_opened(tmp_path):
     sio = pytest.importorskip("skops.io")
     X, y = rows()

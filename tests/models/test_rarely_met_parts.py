@@ -3,6 +3,7 @@
 import copy
 import sys
 import threading
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,15 @@ import pandas as pd
 import pytest
 
 from toprank import PNormPush, PushEnsemble, blocks, models
-from toprank.models import ModelError, ensembles, fit_table, monitor, save_ranker
+from toprank.models import (
+    ModelError,
+    ModelWarning,
+    ensembles,
+    errors,
+    fit_table,
+    monitor,
+    save_ranker,
+)
 from toprank.models.block_rows import BlocksLook, PrepareRows, ReadColumns, UsableRows
 from toprank.models.block_tails import find_ends_in_blocks, find_tails_in_blocks
 from toprank.models.columns import Column
@@ -255,3 +264,33 @@ def test_a_type_that_is_not_allowed_is_not_built():
 def test_trees_that_no_member_of_an_ensemble_knows_are_refused():
     with pytest.raises(ModelError, match="trees that its ranker does not know"):
         _attach_members(SimpleNamespace(members_=[("push", linear_ranker())]), [b"trees"])
+
+
+def test_a_child_does_not_wait_for_a_thread_that_was_not_forked(monkeypatch):
+    monkeypatch.setattr(errors, "_LOCK", threading.RLock())
+    held, over = threading.Event(), threading.Event()
+
+    def hold():
+        with errors.catch_warnings():
+            held.set()
+            over.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10) and not errors._LOCK.acquire(blocking=False)
+    errors._in_child()
+    with errors.catch_warnings():
+        assert not over.is_set()
+    over.set()
+    thread.join()
+
+
+def test_scores_are_those_of_training_where_a_part_has_no_weight_in_a_class():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
+    frame["y"] = np.arange(120) % 3 == 0
+    frame["w"] = np.where(frame.y & (frame.index > 0), 0.0, 1.0)  # one positive counts
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        model = fit_table(frame, "y", weight="w", model="pnorm", p=2)
+    assert model.card["reference"]["scores_from"] == "training"

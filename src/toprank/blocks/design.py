@@ -403,29 +403,24 @@ class HostDesign(Design):
     def rough_moments(
         self, rows: NDArray[np.intp], weight: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return X.T @ weight and X.T @ diag(weight) @ X of some rows, in single precision.
+        """Return X.T @ weight and X.T @ diag(weight) @ X of some sparse rows, in single precision.
 
-        Of a sparse matrix with many entries per row this takes a fraction of the time of the
-        sparse product, a few rows at a time made dense. With few, the sparse product is taken.
+        With many entries per row this takes a fraction of the time of the sparse product, a few
+        rows at a time made dense. With few, the sparse product is taken.
         """
-        if self.sparse and self.X.nnz < DENSE_SHARE * self.n_rows * self.n_features:
+        if self.X.nnz < DENSE_SHARE * self.n_rows * self.n_features:
             stored = sparse.csr_array(self.take(rows))
             return stored.T @ weight, SparseTile(stored).moments_of_all(weight)
         first, second = np.zeros(self.n_features), np.zeros((self.n_features, self.n_features))
         for start in range(0, len(rows), self.rough_rows):
             part = slice(start, start + self.rough_rows)
-            some, root = self.take(rows[part]), np.sqrt(weight[part])
-            if self.sparse:  # weighed before the zeros are filled in
-                stored = sparse.csr_array(some)
-                first += stored.T @ weight[part]
-                entries = stored.data * np.repeat(root, np.diff(stored.indptr))
-                places = stored.indices, stored.indptr
-                roots = sparse.csr_array((entries.astype(np.float32), *places), stored.shape)
-                weighed = roots.toarray()
-            else:
-                dense = self.units.apply(some)
-                first += weight[part] @ dense
-                weighed = (dense * root[:, None]).astype(np.float32)
+            stored, root = sparse.csr_array(self.take(rows[part])), np.sqrt(weight[part])
+            first += stored.T @ weight[part]
+            # weighed before the zeros are filled in
+            entries = stored.data * np.repeat(root, np.diff(stored.indptr))
+            places = stored.indices, stored.indptr
+            roots = sparse.csr_array((entries.astype(np.float32), *places), stored.shape)
+            weighed = roots.toarray()
             second += weighed.T @ weighed
         return first, second
 

@@ -120,9 +120,6 @@ class RetriedFile(io.RawIOBase):
         self._place += len(data)
         return data
 
-    def readall(self) -> bytes:
-        return self.read()
-
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
         self._place = max(0, start + offset)

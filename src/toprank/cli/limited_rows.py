@@ -153,10 +153,8 @@ class EarlierList:
         return cls(dict(zip(map(str, names), scores.tolist(), strict=True)))
 
 
-def row_chances(model: TableModel, rows: pa.Table) -> FloatArray | None:
-    """The model's probabilities of some rows; None where it has none."""
-    if not hasattr(model.ranker, "predict_proba"):
-        return None
+def row_chances(model: TableModel, rows: pa.Table) -> FloatArray:
+    """The model's probabilities of some rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # shown when the rows were scored
         return np.clip(np.asarray(model.predict_proba(rows), dtype=np.float64)[:, 1], 0.0, 1.0)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, TypedDict
 
 from toprank._extras import require
@@ -34,11 +35,11 @@ def find_undecodable_byte(name: str, opener: Opener, encoding: str) -> Failure |
     """Say where the text is not in its encoding; None if it is throughout."""
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     seen, lines = 0, 1
-    for chunk in _blocks(opener):
+    for chunk in chain(_blocks(opener), [b""]):  # nothing more: half a sign would be left
         pending = decoder.getstate()[0]
         data = pending + chunk
         try:
-            decoder.decode(chunk)
+            decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             line = lines + data[: error.start].count(b"\n")
             byte = seen - len(pending) + error.start
@@ -47,12 +48,6 @@ def find_undecodable_byte(name: str, opener: Opener, encoding: str) -> Failure |
             return not_in(name, encoding, error)
         seen += len(chunk)
         lines += chunk.count(b"\n") - pending.count(b"\n")
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        return _bad_byte(name, encoding, lines, seen - len(error.object), error.object[0])
-    except UnicodeError as error:
-        return not_in(name, encoding, error)
     return None
 
 
