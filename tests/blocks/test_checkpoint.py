@@ -294,6 +294,20 @@ def test_a_pass_is_kept_before_the_next_one_reads_and_the_last_one_with_the_fit(
         assert len(list(folder.glob("*.pass"))) == lost_at
 
 
+def test_a_source_whose_passes_are_kept_is_scored_and_known_as_its_own(tmp_path):
+    X, y = rows(200)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame.assign(y=y).to_parquet(tmp_path / "rows.parquet")
+    source = blocks.from_parquet(tmp_path / "rows.parquet", "y")
+    kept = blocks.with_checkpoint(source, tmp_path / "fit")
+    ranker = PNormPush().fit_blocks(kept)
+    assert kept.identity() == source.identity() != b""
+    ranker.score_blocks(kept, tmp_path / "scores")
+    (file,) = (tmp_path / "scores").glob("**/*.parquet")
+    scores = pd.read_parquet(file).iloc[:, -1]
+    np.testing.assert_allclose(scores, ranker.decision_function(frame), rtol=1e-12)
+
+
 @pytest.mark.parametrize("ranker", [PNormPush(), PNormPushCV((1,), alphas=(1e-2,), cv=3)], ids=str)
 def test_an_address_as_the_folder_was_a_folder_named_after_its_scheme(
     ranker, tmp_path, monkeypatch

@@ -162,10 +162,23 @@ def test_the_compiled_way_to_rows_copies_the_same_numbers(dtype, width):
     assert plain.tobytes() == compiled.tobytes() == X.tobytes()
 
 
+def test_files_without_rows_are_kept_as_a_block_without_rows(folder, tmp_path):
+    whole = pd.read_parquet(folder / "part-0.parquet")
+    whole[:0].to_parquet(tmp_path / "none.parquet")
+    source = blocks.from_parquet(tmp_path, "y")
+    source.expect_passes()
+    for _ in range(3):
+        (block,) = source.read()
+        assert block.X[:].shape == (0, 3) and len(block.y) == 0
+    with pytest.raises(ValueError, match="has no rows; a ranking needs rows of two classes"):
+        fit(tmp_path)
+
+
 def test_columns_of_other_types_take_the_plain_way():
     whole, gaps = np.arange(10), np.arange(20.0)[::2]
     assert ColumnAddresses.of([whole.astype(float), whole], np.dtype(float)) is None
     assert ColumnAddresses.of([gaps], np.dtype(float)) is None
+    assert ColumnAddresses.of([], np.dtype(float)) is None
     columns = Columns([whole, gaps], 10, np.dtype(float))
     (tile,) = decoded._tiles(columns, True)
     assert np.array_equal(tile, np.column_stack([whole, gaps]))

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from block_sources import Pieces
 from scipy import sparse
 
 from toprank import blocks
@@ -15,6 +16,7 @@ from toprank.blocks import Block, BlockSource, Units, decoded
 from toprank.blocks.columns import Columns
 from toprank.blocks.cuda_plans import _SHARED, plan_for, tile_plan_for
 from toprank.blocks.design import HostDesign, SparseTile
+from toprank.blocks.drawn import draw_rows
 from toprank.blocks.memory import gather_blocks
 from toprank.blocks.shared import Several, share_passes
 from toprank.blocks.source import _close
@@ -219,3 +221,16 @@ def test_moments_of_dense_rows_are_those_of_the_plain_products():
     np.testing.assert_allclose(
         design.second_moments(weight), X.T @ (weight[:, None] * X), rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_rows_are_drawn_beside_gaps_and_huge_numbers_and_refused_beside_infinities(stored):
+    X = np.ones((60, 3))
+    X[7, 1], X[8, 2] = np.nan, 1e200
+    y = np.arange(60) % 2
+    form = sparse.csr_array if stored else np.asarray
+    drawn = draw_rows(Pieces([(form(X), y)]), 100, 60, seed=0)
+    np.testing.assert_array_equal(drawn.X, X)
+    X[30, 2] = -np.inf
+    with pytest.raises(ValueError, match=r"infinity.*column 2"):
+        draw_rows(Pieces([(form(X), y)]), 10, 60, seed=0)

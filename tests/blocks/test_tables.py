@@ -87,6 +87,22 @@ def test_a_table_that_grows_before_its_numbers_are_written_is_refused():
         pass
 
 
+@pytest.mark.parametrize("system", ["here", "without advice"])
+def test_numbers_are_read_again_and_again_on_every_system(monkeypatch, system):
+    if system == "without advice":  # as Windows is
+        monkeypatch.delattr("mmap.MADV_DONTNEED", raising=False)
+    source = from_tables(lambda: (leads(slice(i, i + 20)) for i in (0, 20, 40)), block_rows=20)
+
+    def prepare(table):
+        x = np.asarray(table["visits"], dtype=float)
+        return x[:, None], x > 30, None
+
+    with source.numbers(prepare, 60, 1) as made:
+        for _ in range(2):
+            parts = list(made.map(lambda block: float(np.sum(block.X[:]))))
+            assert sum(parts) == sum(range(60))
+
+
 def test_a_disk_without_room_for_the_numbers_is_named_with_the_ways_out(monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=10))
     with pytest.raises(OSError, match=r"has 0\.0 GB left\. Name another folder.* TMPDIR"):

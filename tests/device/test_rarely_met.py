@@ -119,10 +119,20 @@ def test_a_column_of_labels_is_a_vector(matrix):
 def test_rows_that_pass_through_a_device_are_dense_and_their_scores_a_tensor(matrix):
     with pytest.raises(TypeError, match="X is sparse; device= is for dense rows"):
         blocks.from_torch(torch.as_tensor(matrix).to_sparse_csr(), np.arange(9) % 2, device="cpu")
+    elsewhere = torch.empty((9, 4), device="meta")
+    with pytest.raises(ValueError, match="X lies on meta already: leave device= out"):
+        blocks.from_torch(elsewhere, np.arange(9) % 2, device="cpu")
     source = blocks.from_torch(matrix, np.arange(9) % 2, device="cpu", block_rows=4)
     with pytest.raises(ValueError, match=r"leave to= out and save them with torch\.save"):
         source.write_scores(lambda X: X[:, 0], to="scores")
     assert source.name_of(2) == "rows 8 to 8"
+
+
+def test_rows_of_a_device_without_doubles_are_refused(matrix, monkeypatch):
+    rows = torch.as_tensor(matrix)
+    monkeypatch.setattr(torch.Tensor, "device", property(lambda self: torch.device("mps")))
+    with pytest.raises(ValueError, match=r"X lies on mps, which has no float64.* X\.cpu\(\)"):
+        blocks.from_torch(rows, np.arange(9) % 2)
 
 
 def test_starts_of_rows_that_do_not_rise_are_refused():

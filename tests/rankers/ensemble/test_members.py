@@ -1,5 +1,7 @@
 """The members of "auto": linear ones with gaps and categories, forests, CatBoost as arrays."""
 
+import sqlite3
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -8,6 +10,7 @@ from scipy.special import expit
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from toprank import PNormPush, PushEnsemble
+from toprank.interop.sql import to_sql
 from toprank.rankers.ensemble.columns import LinearColumns
 from toprank.rankers.ensemble.converted import CatBoostRanker, ForestRanker
 from toprank.rankers.ensemble.flat_forest import FlatForest, mean_values
@@ -105,6 +108,11 @@ def test_catboost_in_arrays_is_catboost():
     raw = theirs.predict(X, prediction_type="RawFormulaVal")
     np.testing.assert_allclose(ours.decision_function(X), raw, atol=1e-9)
     np.testing.assert_allclose(ours.explain(X).sum(axis=1), raw, atol=1e-9)
+    connection = sqlite3.connect(":memory:")
+    pd.DataFrame(X, columns=list("abcd")).to_sql("rows", connection, index=False)
+    query = to_sql(ours, list("abcd"), table="rows", dialect="sqlite")
+    scores = pd.read_sql(query, connection).iloc[:, -1]
+    np.testing.assert_allclose(scores, raw, atol=1e-9)
 
 
 @pytest.mark.parametrize(
