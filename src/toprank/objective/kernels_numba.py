@@ -177,13 +177,13 @@ def _add_products(second: FloatArray, held: FloatArray, n: int) -> None:
         a, b = held[j], held[j + 1]
         for k in range(j, second.shape[0], 2):
             u, v = held[k], held[k + 1]
-            au, av, bu, bv = 0.0, 0.0, 0.0, 0.0
+            a_u, a_v, b_u, b_v = 0.0, 0.0, 0.0, 0.0
             for i in range(np.uint64(n)):
-                au += a[i] * u[i]
-                av += a[i] * v[i]
-                bu += b[i] * u[i]
-                bv += b[i] * v[i]
-            second[j, k] += au
-            second[j, k + 1] += av
-            second[j + 1, k] += bu
-            second[j + 1, k + 1] += bv
+                a_u += a[i] * u[i]
+                a_v += a[i] * v[i]
+                b_u += b[i] * u[i]
+                b_v += b[i] * v[i]
+            second[j, k] += a_u
+            second[j, k + 1] += a_v
+            second[j + 1, k] += b_u
+            second[j + 1, k + 1] += b_v
