@@ -51,3 +51,10 @@ def test_negatives_that_stand_higher_later_are_brought_too(monkeypatch):
     assert ours.passes_["highestrows"] > 2
     theirs = PNormPush(p=np.inf).fit(X, Y)
     assert ours.objective_ == pytest.approx(theirs.objective_, abs=2e-4)
+
+
+def test_where_passes_do_not_suffice_smooth_problems_lead_to_the_minimum(monkeypatch):
+    monkeypatch.setattr(highest, "_PASSES", 1)
+    ours = PNormPush(p=np.inf).fit_blocks(away())
+    assert ours.passes_["highestrows"] == 1
+    assert ours.objective_ == pytest.approx(PNormPush(p=np.inf).fit(X, Y).objective_, abs=2e-4)

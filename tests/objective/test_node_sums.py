@@ -170,3 +170,14 @@ class TestFits:
         np.testing.assert_allclose(
             clone(ranker).fit_blocks(source).coef_, ranker.fit(X, y, weight).coef_, rtol=1e-10
         )
+
+
+@pytest.mark.parametrize("size", [1.0, 10.0], ids=["margins", "scores"])
+def test_what_no_float_holds_is_worth_infinity_wherever_it_lies(size):
+    X, y, _ = data(40)
+    ranker = clone(RANKERS["power"]).set_params(alpha=0.0)
+    nodes, _ = problems(ranker, in_pieces(size * X / np.abs(X).max(), y, None, 7))
+    with np.errstate(over="ignore", invalid="ignore"):  # as solvers do
+        value, gradient = nodes.value_grad(1e308 * np.array([-1.5, 0.5, -0.5]))
+    assert value == np.inf
+    assert not gradient.any()

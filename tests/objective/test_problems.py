@@ -24,6 +24,7 @@ from toprank.objective import (
 from toprank.objective.pairwise import PairProblem, PairTask
 from toprank.objective.root_problem import RootProblem
 from toprank.pairs import Graded
+from toprank.rankers.blockwise import look
 
 RNG = np.random.default_rng(4)
 N, D = 400, 5
@@ -332,3 +333,13 @@ def test_a_hard_push_on_wide_rows_of_zeros_ends_at_the_same_minimum():
     plain = PNormPush(p=64, solver="newton").fit(bits, positive)
     assert quick.optimality_gap_ < 1e-6
     assert quick.objective_ == pytest.approx(plain.objective_, abs=1e-8)
+
+
+def test_prices_that_no_float_holds_are_infinite_and_have_no_slope():
+    away = from_arrays(X, POSITIVE, WEIGHT, block_rows=len(X) // 3)
+    away.in_memory = False
+    data = look(away, None, 0)
+    problem = PricedProblem(data, Task.build(price="exponential"))
+    value, gradient = problem.value_grad(1e4 * COEF)
+    assert value == np.inf
+    assert not gradient.any() and not problem.hessian(1e4 * COEF).any()

@@ -122,6 +122,31 @@ def test_a_fit_by_the_loops_is_the_fit(loss, end, monkeypatch):
     np.testing.assert_allclose(got.coef_, want, rtol=0, atol=1e-7 * np.max(np.abs(want)))
 
 
+def test_a_hard_push_walks_along_gentler_ones_by_the_loops(monkeypatch):
+    X, positive, _ = rows(n=3000)
+    ranker = PushRanker(p=64.0, loss="logistic", tol=1e-9)
+    want = ranker.fit(X, positive)
+    coef, value = want.coef_.copy(), want.objective_
+    monkeypatch.setattr(root_problem, "COMPILED_FROM", 0)
+    got = ranker.fit(X, positive)
+    assert got.objective_ == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(got.coef_, coef, rtol=0, atol=1e-5 * np.max(np.abs(coef)))
+
+
+def test_the_exact_hessian_of_the_loops_is_that_of_the_gradients():
+    X, positive, weight = rows()
+    data = LabelledData.of_arrays(X, positive, weight)
+    problem = RootProblem(data, Task.build(p=3.0, loss="logistic", alpha=0.01))
+    coef, step = np.array([0.5, -0.2, 0.1, 0.0]), 1e-5
+    columns = [
+        (problem.value_grad(coef + step * e)[1] - problem.value_grad(coef - step * e)[1])
+        / (2 * step)
+        for e in np.eye(4)
+    ]
+    hessian = problem.hessian(coef, exact=True)
+    np.testing.assert_allclose(hessian, columns, atol=1e-5 * np.max(np.abs(hessian)))
+
+
 def _kept(made):
     """The loops of a problem, and a note that they were asked for."""
 

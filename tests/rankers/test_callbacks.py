@@ -1,6 +1,8 @@
 """Callbacks of scikit-learn 1.9: told of every fit and its steps, and asked whether to stop."""
 
 import pickle
+import runpy
+import sys
 import warnings
 
 import numpy as np
@@ -24,8 +26,9 @@ from toprank import (
     RankBoost,
 )
 from toprank.blocks import from_arrays
-from toprank.metrics import scorer
+from toprank.metrics import auc, scorer
 from toprank.models import load_ranker, save_ranker
+from toprank.rankers import callbacks
 
 try:
     from sklearn.callback import ScoringMonitor
@@ -200,3 +203,43 @@ def test_label_rankers_take_callbacks_too():
     diary = Diary()
     LabelRanker(n_estimators=3).set_callbacks(diary).fit(X, np.column_stack([y, 1 - y]))
     assert diary.lines.count("end round") == 3
+
+
+@needs_callbacks
+def test_a_monitor_scores_pairs_after_each_step():
+    X, y = rows()
+
+    def by_hand(ranker, X, y):
+        return auc(y, ranker.predict(X))
+
+    monitor, found = ScoringMonitor(scoring={"score": by_hand}), PairRanker()
+    found.set_callbacks(monitor).fit(X, y)
+    log = [line["score"] for line in monitor.get_logs().data]
+    assert len(log) > 2 and log[0] == log[-1] == by_hand(found, X, y)
+
+
+@needs_callbacks
+def test_a_monitor_scores_trees_that_start_from_scores():
+    X, y = rows()
+    start = 3.0 * X[:, 0]
+
+    def by_hand(trees, X, y):
+        return auc(y, trees.decision_function(X, init_score=start))
+
+    monitor = ScoringMonitor(scoring={"score": by_hand})
+    trees = PushTrees(n_estimators=3, calibration="training").set_callbacks(monitor)
+    trees.fit(X, y, init_score=start)
+    log = [line["score"] for line in monitor.get_logs().data]
+    assert len(log) == 4 and log[0] == log[-1] == by_hand(trees, X, y)
+
+
+def test_without_callbacks_in_scikit_learn_the_method_says_what_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.callback", None)  # as before 1.9
+
+    class Ranker(runpy.run_path(callbacks.__file__)["TakesCallbacks"]):
+        pass
+
+    assert not hasattr(Ranker(), "set_callbacks")
+    with pytest.raises(AttributeError) as refused:
+        Ranker().set_callbacks()
+    assert "Ranker.set_callbacks needs scikit-learn 1.9 or newer" in str(refused.value.__cause__)

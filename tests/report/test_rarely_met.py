@@ -10,7 +10,7 @@ from toprank.folds.choice import Candidate, PChoice
 from toprank.models import ModelError
 from toprank.models.rows import ScoredRows
 from toprank.report.decisions import _groups, promise_results
-from toprank.report.decisions_page import _share, _why_none
+from toprank.report.decisions_page import _share, _why_none, group_section
 from toprank.report.front import _compare_lists, certainty_of_list, luck
 from toprank.report.front_page import (
     _columns_section,
@@ -25,8 +25,9 @@ from toprank.report.lists import _describe_cut
 from toprank.report.markup import interval_text
 from toprank.report.measures import compare_rankers, figures, measure_figures
 from toprank.report.page import _behind
-from toprank.report.shipped import _explain
+from toprank.report.shipped import _explain, fit_shipped
 from toprank.report.subjects import LabelledRows, explain_rows, importances_of
+from toprank.report.table import Table
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,38 @@ def test_columns_and_groups_beyond_the_first_are_counted():
     assert "and 3 other columns." in columns_table(named, 3)
     assert "and 1 other column." in columns_table(named, 1)
     assert "other column" not in columns_table(named)
+
+
+def test_the_groups_that_a_page_has_no_line_for_are_counted(rows):
+    city = pd.DataFrame({"city": [f"town {i}" for i in range(40)]})
+    found = _groups(SCORES, rows, city, "city", 8)
+    shown = len(found["lines"])
+    assert shown < 40 and found["others"] == 40 - shown
+    assert f"and {40 - shown} smaller groups." in group_section({"groups": found, "k": 8})
+    assert "smaller groups" not in group_section({"groups": {**found, "others": 0}, "k": 8})
+
+
+def grouped(n, positives, group):
+    rng = np.random.default_rng(1)
+    y = np.isin(np.arange(n), rng.choice(n, positives, replace=False)).astype(int)
+    return pd.DataFrame({"a": rng.normal(size=n) + y, "b": rng.normal(size=n), "y": y, "g": group})
+
+
+def test_no_group_of_a_report_lies_on_both_sides_of_a_fold():
+    table = Table.read(grouped(120, 40, np.arange(120) // 4), "y", None, None, None, groups="g")
+    for train, test in table.folds(3, 0):
+        assert not set(table.rows.groups[train]) & set(table.rows.groups[test])
+
+
+@pytest.mark.parametrize(
+    ("positives", "group", "roles"),
+    [(1, np.arange(30), {}), (2, np.arange(30), {}), (3, np.arange(30) // 3 * 0, {"groups": "g"})],
+    ids=["one positive", "two positives", "one group"],
+)
+def test_rows_too_few_to_hold_some_out_leave_the_model_without_a_measure(positives, group, roles):
+    frame = grouped(30, positives, group)
+    table = Table.read(frame, "y", None, None, None, **roles)
+    assert fit_shipped(frame, table, {}, 0) is None
 
 
 def test_a_list_of_all_rows_has_no_row_below_its_cut():

@@ -71,8 +71,31 @@ def test_a_function_goes_on_where_it_is_infinite_as_a_parabola():
     assert (value, grad.tolist()) == (5.0 - 6.0 + 12.0, [6.0, 0.0])
 
 
-def test_without_curvature_the_gradients_alone_find_the_minimum():
-    result = lbfgs(NoHessian(), np.zeros(2))
+def test_the_point_that_a_line_search_settles_on_counts_and_not_the_last_it_tried(monkeypatch):
+    def minimize(evaluate, start, callback, **_):
+        better, worse = np.array([0.3, 0.0]), np.array([0.3, 0.5])
+        found = evaluate(better)[0]
+        evaluate(worse)
+        callback(optimize.OptimizeResult(x=better, fun=found))
+
+    class Flat(NoHessian):
+        def column_scale(self):
+            return np.ones(2)
+
+    monkeypatch.setattr(optimize, "minimize", minimize)
+    result = lbfgs(Flat(), np.zeros(2), max_iter=1)
+    assert result.coef.tolist() == [0.3, 0.0]
+    assert result.value == Wall().value_grad(result.coef)[0]
+
+
+class Indefinite(Wall):
+    def hessian(self, coef, exact=True):
+        return np.array([[1.0, 2.0], [2.0, 1.0]])
+
+
+@pytest.mark.parametrize("problem", [NoHessian(), Indefinite()], ids=["none", "indefinite"])
+def test_without_curvature_the_gradients_alone_find_the_minimum(problem):
+    result = lbfgs(problem, np.zeros(2))
     assert result.converged
     assert result.coef == pytest.approx(LOWEST, abs=1e-6)
 

@@ -99,8 +99,6 @@ class PowerRoot:
         gradient = np.zeros(len(scores))
         heights = series_of(forward, 0, moments)
         largest = kernels.evaluate_heights(*rows, target.grid, heights, gradient)
-        if largest == 0.0:
-            return 0.0, np.zeros(len(scores))
         total = kernels.price_heights(
             self.kind, self.inner, self.weight, self.outer_share, self.p, largest, gradient
         )

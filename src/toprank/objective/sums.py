@@ -145,8 +145,7 @@ class Tilted(RelativeSums):
 
     @property
     def covariance(self) -> FloatArray:
-        if self.second is None:
-            raise ValueError("this sweep gathered no second moments")
+        assert self.second is not None  # the sweep gathered second moments
         mean, found = self.mean, self.second / self.mass
         found -= np.outer(mean, mean)
         return found

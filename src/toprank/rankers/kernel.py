@@ -79,8 +79,6 @@ class Kernel:
         with np.errstate(over="ignore", invalid="ignore"):
             centre = share @ X if name == "rbf" and not sparse.issparse(X) else None
             spread = _variance(X, share)
-        if not np.isfinite(spread):
-            raise ValueError(_too_large(X))
         if gamma == "scale":
             gamma = 1.0 / (X.shape[1] * spread) if spread > 0 else 1.0
         elif gamma == "auto":

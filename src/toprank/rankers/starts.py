@@ -41,8 +41,6 @@ def bend_of(problem: TwoClassProblem | PairProblem, coef: FloatArray) -> str | N
     scores = problem.scores(coef)
     met = np.concatenate([objective.log_heights(scores), objective.log_heights(0.0 * scores)])
     met = met[np.isfinite(met)]
-    if not len(met):
-        return None
     low, high = np.exp(np.clip([met.min(), met.max()], -600.0, 600.0))
     in_log = task.loss.factorises
     found = bend_in_price(task.price, _BELOW * low, _BEYOND * high, in_log=in_log)

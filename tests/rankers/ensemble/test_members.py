@@ -1,6 +1,7 @@
 """The members of "auto": linear ones with gaps and categories, forests, CatBoost as arrays."""
 
 import sqlite3
+import sys
 
 import numpy as np
 import pandas as pd
@@ -198,7 +199,10 @@ def test_few_rows_walk_down_the_trees_to_the_same_leaves_without_a_compiler(monk
     X[::9, 1] = np.nan
     y = np.nan_to_num(X).sum(axis=1) + rng.normal(size=300) > 1
     forest = ForestRanker(n_estimators=7, random_state=0).fit(X, y)._forest
-    few = [(forest._sums_of_few(part), forest._contributions_of_few(part)) for part in (X, X[:0])]
+    with monkeypatch.context() as patch:
+        patch.delitem(sys.modules, "numba", raising=False)
+        few = [(forest.sums(part), forest.contributions(part)) for part in (X, X[:0])]
+        assert "numba" not in sys.modules
     monkeypatch.setattr("toprank.rankers.ensemble.flat_forest._FEW_WALKS", -1)
     for part, (sums, contributions) in zip((X, X[:0]), few, strict=True):
         np.testing.assert_array_equal(sums, forest.sums(part))

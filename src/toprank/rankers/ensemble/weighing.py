@@ -79,11 +79,6 @@ def weigh(
     """
     scored = np.flatnonzero(~np.isnan(rows.X).any(axis=1))
     part = rows.take(scored)
-    if not 0 < np.count_nonzero(part.y) < len(part):
-        raise ValueError(
-            "The rows that the folds test are all of one class, so that members cannot be "
-            "weighed. Take fewer folds, or folds that are stratified by the class."
-        )
     scale = ScoreColumns.learn(part.X, part.weight)
     table = Rows(scale.make(part.X), part.y, part.weight, part.groups)
     tests = tested_parts(folds, scored)
