@@ -81,3 +81,46 @@ def test_a_chunk_that_is_not_like_the_others_is_refused():
         make_block(0, 2, np.ones((4, 3)), None, None)
     with pytest.raises(ValueError, match="A chunk of y has 3 rows, that of X 4"):
         make_block(0, 2, np.ones((4, 2)), np.ones(3), None)
+
+
+def test_partitions_without_rows_have_no_scores(frame):
+    ranker = PNormPush().fit(frame[["a", "b"]], frame.y)
+    parts = dd.from_pandas(frame, npartitions=3)
+    kept = parts[parts.who > 4][["a", "b"]]  # none of the first partition
+    with blocks.from_dask(kept) as source:
+        scores = ranker.score_blocks(source).compute()
+    np.testing.assert_allclose(scores, ranker.decision_function(frame[["a", "b"]])[20:])
+
+
+def test_answers_that_are_too_large_to_keep_are_computed_again(frame, monkeypatch):
+    monkeypatch.setattr("toprank.blocks.dask._KEPT_BYTES", -1)
+    parts = dd.from_pandas(frame, npartitions=3)
+    with blocks.from_dask(parts, target="y", columns=["a", "b"]) as source:
+        found = PNormPush(tol=1e-10).fit_blocks(source)
+        assert source._answers == {}
+    in_memory = PNormPush(tol=1e-10).fit(frame[["a", "b"]], frame.y)
+    np.testing.assert_allclose(found.coef_, in_memory.coef_, rtol=1e-6)
+
+
+class Fails(Groups):
+    def local(self, block, state):
+        raise ValueError("no such rows")
+
+
+@pytest.mark.more  # workers start, in threads
+@pytest.mark.parametrize("persist", [True, False])
+def test_a_client_shows_how_far_a_pass_is_and_says_what_failed(frame, persist, capsys):
+    distributed = pytest.importorskip("distributed", reason="needs pip install 'toprank[dask]'")
+    parts = dd.from_pandas(frame, npartitions=3)
+    here = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.Client(**here) as client,
+        blocks.from_dask(
+            parts, target="y", groups="who", client=client, persist=persist, verbose=2
+        ) as source,
+    ):
+        found = source.map_reduce(Groups(), None)
+        assert sum(len(groups) for _, groups, _ in found) == 60
+        assert "100% Completed" in capsys.readouterr().out
+        with pytest.raises(ValueError, match="no such rows"):
+            source.map_reduce(Fails(), None)
