@@ -128,6 +128,25 @@ def test_rows_that_pass_through_a_device_are_dense_and_their_scores_a_tensor(mat
     assert source.name_of(2) == "rows 8 to 8"
 
 
+class Pinned:
+    """Memory of the host that a device reads too; DLPack does not count it as the host's own."""
+
+    def __init__(self, rows):
+        self.rows = torch.as_tensor(rows)
+
+    def __dlpack_device__(self):
+        return 3, 0
+
+    def __dlpack__(self, **how):
+        return self.rows.__dlpack__()
+
+
+def test_arrays_of_a_device_come_as_tensors_of_the_same_memory(matrix):
+    found = tensor_of(Pinned(matrix))
+    assert isinstance(found, torch.Tensor)
+    np.testing.assert_array_equal(found.numpy(), matrix)
+
+
 def test_rows_of_a_device_without_doubles_are_refused(matrix, monkeypatch):
     rows = torch.as_tensor(matrix)
     monkeypatch.setattr(torch.Tensor, "device", property(lambda self: torch.device("mps")))

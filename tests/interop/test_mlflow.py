@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from toprank import AdaBoostRanker, PairRanker, PNormPush, PushEnsemble, PushTrees
+from toprank import AdaBoostRanker, LabelRanker, PairRanker, PNormPush, PushEnsemble, PushTrees
 from toprank.inference import compare, interval
 from toprank.models import ModelError, TableRanker, fit_table
 
@@ -97,6 +97,37 @@ def test_every_kind_of_ranker_comes_back_with_its_scores(tmp_path, kind, table):
     np.testing.assert_array_equal(answer["score"], score(X))
     again = ours.load_model(str(tmp_path / "kept"))
     assert type(again).__name__ == ("TableModel" if kind == "table" else type(ranker).__name__)
+
+
+def test_a_ranker_of_labels_is_served_with_a_score_for_each(tmp_path):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 3))
+    Y = X @ rng.normal(size=(3, 4)) + rng.normal(size=(80, 4)) > 0.5
+    ranker = LabelRanker(10).fit(X, Y)
+    ours.save_model(ranker, tmp_path / "kept")
+    answer = mlflow.pyfunc.load_model(str(tmp_path / "kept")).predict(X)
+    assert list(answer.columns) == [f"score_{label}" for label in ranker.classes_]
+    np.testing.assert_array_equal(answer, ranker.decision_function(X))
+
+
+def test_numbers_with_signs_are_text_to_mlflow(tmp_path, table):
+    priced = table.assign(price=[f"{age:,.2f} €" for age in table.age.fillna(1234.5)])
+    model = fit_table(priced, "bought", p=2, as_number=["price"])
+    ours.save_model(model, tmp_path / "kept")
+    served = mlflow.pyfunc.load_model(str(tmp_path / "kept"))
+    (column,) = (c for c in served.metadata.signature.inputs.inputs if c.name == "price")
+    assert column.type == mlflow.types.DataType.string
+    answer = served.predict(priced.drop(columns="bought"))
+    np.testing.assert_array_equal(answer["score"], model.score(priced))
+
+
+def test_a_model_of_another_library_is_left_to_it(tmp_path):
+    theirs = mlflow.models.Model()
+    theirs.add_flavor("xgboost", data="model.ubj")
+    (tmp_path / "kept").mkdir()
+    theirs.save(str(tmp_path / "kept" / "MLmodel"))
+    with pytest.raises(ValueError, match=r"has no flavour 'toprank', only xgboost\."):
+        ours.load_model(str(tmp_path / "kept"))
 
 
 def test_a_ranker_with_a_function_is_refused(tmp_path):
