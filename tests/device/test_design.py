@@ -256,21 +256,82 @@ except ImportError as error:
     assert "pip install 'toprank[torch]'" in result.stdout
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_rough_second_moments_are_those_of_the_rows(dtype, weighted, device):
+def curved(n, d, dtype, weighted, device, by_column=False):
+    """Rows of two classes, and their curvature at some coefficients from sums over all of them."""
     rng = np.random.default_rng(3)
-    X = torch.as_tensor(rng.normal(2.0, 1.0, (400, 5)), device=device).to(getattr(torch, dtype))
-    y = torch.as_tensor(rng.random(400) < 0.3, device=device)
-    weight = torch.as_tensor(rng.integers(0, 3, 400).astype(float), device=device)
+    X = torch.as_tensor(rng.normal(2.0, 1.0, (n, d)), device=device).to(getattr(torch, dtype))
+    X = X.T.contiguous().T if by_column else X
+    y = torch.as_tensor(rng.random(n) < 0.3, device=device)
+    weight = torch.as_tensor(rng.integers(0, 3, n).astype(float), device=device)
     rows = OpenBlock(Block(0, X, y, weight if weighted else None), View(np.array([False, True])))
-    coef = np.linspace(-0.5, 0.5, 5)
-    (exact,) = rows.sum_tilted(coef, ((-1.0, 4.0),), order=2)
-    for want, got in zip(exact, rows.rough_moments(coef, (-1.0, 4.0)), strict=True):
-        close = 1e-12 if dtype == "float64" else 1e-4
-        assert got.log_mass == pytest.approx(want.log_mass, abs=1e-12)
-        np.testing.assert_allclose(got.mean, want.mean, rtol=close, atol=close)
-        scale = np.max(np.abs(want.covariance))
-        if X.is_cuda and dtype != "float64":
-            close = 2e-3  # its units for matrices read eleven bits
-        np.testing.assert_allclose(got.covariance, want.covariance, rtol=0, atol=close * scale)
+    coef = np.linspace(-0.5, 0.5, d) / np.sqrt(d)
+    (end,) = rows.sum_tilted(coef, (AT_THE_TOP,), order=2)
+    return rows, coef, end, curvature_of(end)
+
+
+AT_THE_TOP = (-1.0, 4.0)
+
+
+def curvature_of(end):
+    return sum(abs(tilt) * part.covariance for tilt, part in zip(AT_THE_TOP, end, strict=True))
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "d"), [(400, 5), (700, 70)])
+def test_the_curvature_of_all_rows_is_that_of_the_sums(n, d, dtype, weighted, by_column, device):
+    rows, coef, end, want = curved(n, d, dtype, weighted, device, by_column)
+    got = rows.curvature(coef, AT_THE_TOP, end, 10**12)  # so many that every row is drawn
+    close = 1e-12 if dtype == "float64" else 1e-4
+    np.testing.assert_allclose(got, want, rtol=0, atol=close * np.max(want))
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("at_zero", [False, True])
+def test_the_curvature_of_rows_drawn_is_about_that_of_all(dtype, weighted, at_zero, device):
+    rows, coef, end, want = curved(60_000, 8, dtype, weighted, device)
+    if at_zero:
+        coef = np.zeros(8)
+        (end,) = rows.sum_tilted(coef, (AT_THE_TOP,), order=2)
+        want = curvature_of(end)
+    scale = np.sqrt(np.diag(want))
+    for n_rows in (1_000, 10_000):
+        got = rows.curvature(coef, AT_THE_TOP, end, n_rows)
+        apart = np.linalg.norm((got - want) / np.outer(scale, scale), 2)
+        assert apart <= 6.0 * np.sqrt(8 / n_rows)
+    np.testing.assert_array_equal(got, rows.curvature(coef, AT_THE_TOP, end, n_rows))
+
+
+def test_what_was_started_is_asked_for_once(device):
+    rows, coef, end, want = curved(400, 5, "float32", False, device)
+    rows.start_curvature(coef, AT_THE_TOP, end, 10**12)
+    close = 1e-4 * np.max(want)
+    np.testing.assert_allclose(rows.curvature(coef, AT_THE_TOP, end, 10**12), want, atol=close)
+    np.testing.assert_allclose(rows.curvature(coef, AT_THE_TOP, end, 10**12), want, atol=close)
+    assert rows._curved is None
+
+
+@pytest.mark.parametrize("d", [12, 20])
+def test_an_evaluation_that_was_started_leaves_the_scores_where_they_take_little_room(d, gpu):
+    rows, coef, end, _ = curved(5_000, d, "float32", True, gpu)
+    opened = OpenBlock(rows.block, rows.view)
+    assert opened.start_tilted(coef, AT_THE_TOP, None) == (d == 20)
+    (found,) = opened.sum_tilted(coef, (AT_THE_TOP,), keep=True)
+    for one, other in zip(found, end, strict=True):
+        np.testing.assert_allclose(one.mean, other.mean, rtol=0, atol=1e-12)
+    want = opened.block.X.double().cpu().numpy() @ coef
+    np.testing.assert_allclose(opened.scores(coef).tensor.cpu().numpy(), want, rtol=0, atol=1e-12)
+
+
+def test_rows_alone_in_their_class_have_no_curvature(device):
+    X = torch.as_tensor(np.random.default_rng(0).normal(size=(50, 3)), device=device).float()
+    y = torch.zeros(50, dtype=torch.bool, device=device)
+    rows = OpenBlock(Block(0, X, y), View(np.array([False, True])))
+    coef = np.array([0.5, -0.5, 1.0])
+    (end,) = rows.sum_tilted(coef, (AT_THE_TOP,), order=2)
+    got = rows.curvature(coef, AT_THE_TOP, end, 10**6)
+    np.testing.assert_allclose(got, 4.0 * end[1].covariance, rtol=0, atol=1e-4)

@@ -8,7 +8,10 @@ from toprank.objective import build_objective
 
 torch = pytest.importorskip("torch")
 from toprank.losses import get_loss  # noqa: E402
+from toprank.objective.data import LabelledData  # noqa: E402
+from toprank.objective.device_problem import AtRoot, DeviceRootProblem  # noqa: E402
 from toprank.objective.device_root import DeviceRoot, running_sums  # noqa: E402
+from toprank.objective.problem import ScoredProblem  # noqa: E402
 
 LOSSES = ["logistic", "squared_hinge"]
 
@@ -66,7 +69,8 @@ def test_the_same_scores_give_the_same_bits_again(loss, device):
 def test_scores_too_far_apart_or_not_finite_are_left_to_the_host(device):
     scores, positive, _ = labelled(100)
     root = root_of(positive, None, 4.0, "logistic", "top", device)
-    for far in (scores + 100.0 * positive, scores * 1e9, scores * np.inf):
+    unknown = np.where(np.arange(100) == 50, np.nan, scores)
+    for far in (scores + 100.0 * positive, scores * 1e9, scores * np.inf, unknown):
         with np.errstate(invalid="ignore"):
             assert root.value_grad(torch.as_tensor(far, device=device)) is None
 
@@ -95,6 +99,32 @@ def test_a_fit_is_that_of_the_host(loss, weighted, device):
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-10)
     assert "atroot" in there.passes_
     assert there.passes_["gather"] <= 2  # scores and labels, for the link of so few rows
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_problem_of_the_device_answers_as_one_of_the_host(loss, device):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(500, 3))
+    X[:, 2] += 1e6  # read about its mean
+    y = X[:, 0] + rng.logistic(size=500) > 1.0
+    ranker = PNormPush(4, loss=loss)
+    tensors = [torch.as_tensor(part, device=device) for part in (X, y)]
+    there = ranker.problem_on(blocks.from_torch(*tensors), ranker._task())
+    here = ScoredProblem(LabelledData.of_arrays(X, y), ranker._task())
+    assert isinstance(there, DeviceRootProblem)
+    coef = np.array([0.5, -0.3, 0.2])
+    for point in (coef, 1e6 * coef):  # so far apart that the host sums up
+        value, gradient = here.value_grad(point)
+        assert there.value(point) == pytest.approx(value, rel=1e-9)
+        size = np.max(np.abs(gradient))
+        np.testing.assert_allclose(there.value_grad(point)[1], gradient, rtol=0, atol=1e-8 * size)
+    exact, rough = (there.hessian(coef, exact=exact) for exact in (True, False))
+    size = np.max(np.abs(exact))
+    np.testing.assert_allclose(exact, here.hessian(coef), rtol=0, atol=1e-7 * size)
+    np.testing.assert_allclose(rough, exact, rtol=0, atol=0.1 * size)
+    assert isinstance(there.gentler(2.0), DeviceRootProblem)
+    with pytest.raises(TypeError, match="several blocks have no scores in common"):
+        AtRoot(there.data.view, there, "value_grad").merge(None, None)
 
 
 @pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025, 1_100_000])

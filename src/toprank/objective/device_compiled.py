@@ -23,7 +23,12 @@ from toprank.objective.power_root import Axis, is_square, series_of
 from toprank.pair_sums.interpolated import DEGREE, Interactions
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from torch import Tensor
+
+    #: The side of each row, the shares of inner and of outer rows, and the sign of the scores.
+    Sides: TypeAlias = tuple[Tensor, Tensor, Tensor, int]
 
 
 #: Shares are counted in whole quanta of this; those of a class sum to one.
@@ -67,19 +72,11 @@ class CompiledRoot(ABC):
             shares.append(torch.zeros(n_rows, dtype=torch.float64, device=self.device))
             shares[-1][own.rows] = own.share
         self._power = self._bring(p)
-        self._take(side, shares[0], shares[1], int(sign), inner.rows, loss)
+        self._compile((side, shares[0], shares[1], int(sign)), inner.rows, loss)
 
     @abstractmethod
-    def _take(
-        self,
-        side: Tensor,
-        inner_share: Tensor,
-        outer_share: Tensor,
-        sign: int,
-        inner: Tensor,
-        loss: Loss,
-    ) -> None:
-        """Make the kernels of the loss."""
+    def _compile(self, sides: Sides, inner: Tensor, loss: Loss) -> None:
+        """Make the kernels of the loss; ``inner`` are the inner rows."""
 
     @staticmethod
     def of(loss: Loss) -> type[CompiledRoot]:
@@ -109,18 +106,10 @@ class CompiledRoot(ABC):
 class SquaredRoot(CompiledRoot):
     """The same for the squared hinge."""
 
-    def _take(
-        self,
-        side: Tensor,
-        inner_share: Tensor,
-        outer_share: Tensor,
-        sign: int,
-        inner: Tensor,
-        loss: Loss,
-    ) -> None:
+    def _compile(self, sides: Sides, inner: Tensor, loss: Loss) -> None:
         ((knot, (*_, square)),) = loss.pieces
         given = self._bring(knot, square)
-        self.kernels = SquareKernels(side, inner_share, outer_share, sign, inner, given)
+        self.kernels = SquareKernels(*sides, inner, given)
 
     def value_grad(
         self, scores: Tensor, inner: FloatArray, outer: FloatArray
@@ -138,16 +127,8 @@ class SquaredRoot(CompiledRoot):
 class BoxedRoot(CompiledRoot):
     """The same for the logistic loss."""
 
-    def _take(
-        self,
-        side: Tensor,
-        inner_share: Tensor,
-        outer_share: Tensor,
-        sign: int,
-        inner: Tensor,
-        loss: Loss,
-    ) -> None:
-        self.kernels = BoxKernels(side, inner_share, outer_share, sign, DEGREE)
+    def _compile(self, sides: Sides, inner: Tensor, loss: Loss) -> None:
+        self.kernels = BoxKernels(*sides, DEGREE)
 
     def value_grad(
         self, scores: Tensor, inner: FloatArray, outer: FloatArray

@@ -15,6 +15,7 @@ from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign
 from toprank.blocks.kernels_cuda import FusedReader
+from toprank.blocks.kernels_moments import GOLDEN, draw_rows, drawn_moments
 from toprank.blocks.recorded import Recording
 from toprank.blocks.statistics import Units
 from toprank.objective.sums import BIN, BINS, EndPartial, ScoreHistogram, Standard, Tilted, Tilts
@@ -30,12 +31,8 @@ _SAMPLE_ROWS = 4096
 _ROUGH_ENTRIES = 1 << 25
 #: Rows of a sparse tensor up to which starting kernels takes longer than they do.
 _RECORDED_ROWS = 1 << 20
-#: Rows whose mean is taken out before squaring.
-_MIDDLE_ROWS = 1024
 #: Masses within these bounds lost nothing: float64 reaches from 1e-308 to 1e308.
 _ROOM = (1e-260, 1e260)
-#: A number below all exponents of rows that are present.
-_BOTTOM = 1e300
 #: Weights are counted in whole quanta, so that no order of adding up can change a bit.
 _QUANTA = 2.0**60
 
@@ -58,8 +55,6 @@ class FusedSums:
         self.log_weight = log_weight
         #: About where the largest exponents of (positives, negatives) lie, by tilts.
         self._tops: dict[Pair, Pair] = {}
-        #: What `start_rough` was asked for, and what the device makes of it.
-        self._started: tuple[object, Tensor | None] = None, None
         #: What `start_tilted` was asked for, and the tops that it took.
         self._begun: tuple[object, Pair] | None = None
 
@@ -72,15 +67,20 @@ class FusedSums:
         """
         return [self._end(coef, of_end, scores) for of_end in tilts]
 
-    def start_tilted(self, coef: FloatArray, tilts: Pair, tops: Pair | None) -> None:
+    def start_tilted(
+        self, coef: FloatArray, tilts: Pair, tops: Pair | None, scores: Tensor | None
+    ) -> bool:
         """Start on what `tilted_ends` will be asked for next; the host does not wait for it.
 
-        ``tops`` are about where the largest exponents lie, where that is known.
+        ``tops`` are about where the largest exponents lie, where that is known. Returns whether it
+        was started: then ``scores``, where given, are written too.
         """
-        if isinstance(self._reader, FusedReader):
-            tops = tops or self._about(coef, tilts)
-            self._reader.start(coef, (*tilts, *tops))
-            self._begun = (coef.tobytes(), tilts), tops
+        if not isinstance(self._reader, FusedReader):
+            return False
+        tops = tops or self._about(coef, tilts)
+        self._reader.start(coef, (*tilts, *tops), scores)
+        self._begun = (coef.tobytes(), tilts), tops
+        return True
 
     def _about(self, coef: FloatArray, tilts: Pair) -> Pair:
         """The tops of the last evaluation, or of a sample."""
@@ -100,8 +100,7 @@ class FusedSums:
         if not self._is_sound(end):
             end = self._read(coef, tilts, self._largest(coef, tilts, 1), scores)
         if self._is_sound(end):
-            logs = [part.log_mass if part.mass > 0 else 0.0 for part in end]
-            self._tops[tilts] = (logs[0], logs[1])
+            self._tops[tilts] = _log_masses(end)
         return end
 
     def _read(self, coef: FloatArray, tilts: Pair, tops: Pair, scores: Tensor | None) -> EndPartial:
@@ -124,47 +123,41 @@ class FusedSums:
 
         return tilted_reader(self.design.X, self.positive, self.log_weight, self.design.centre)
 
-    def rough_ends(self, coef: FloatArray, tilts: Pair, step: int) -> EndPartial:
-        """Return tilted sums of every step-th row, with second moments of single precision.
+    def curvature(self, scores: Tensor, tilts: Pair, end: EndPartial, n_rows: int) -> Tensor:
+        """Return sum_c |tilt_c| covariance of class c, from about so many rows of each class.
 
-        Where the entries have more, so do the moments.
+        They are drawn by their weight, see `toprank.blocks.kernels_moments`. ``end`` holds the
+        masses and means of all rows, or about them; their second moments are not looked at.
         """
-        (asked, sums), self._started = self._started, (None, None)
-        if sums is None or asked != (coef.tobytes(), tilts, step):
-            sums = self._rough_sums(coef, tilts, step)
-        pos, neg = (_tilted_of(line, self.design.n_features) for line in sums.cpu().numpy())
-        if self.log_weight is not None:  # a sample: now, so that `start_rough` waits for nothing
-            _ = self._places
-        return pos, neg
+        design, torch = self.design, self.design.torch
+        about = design.small(np.array([*tilts, *_log_masses(end), n_rows, GOLDEN]))
+        means = design.small(np.array([_mean(part) for part in end]))
+        middles = means if design.centre is None else means + design.centre
+        if design.kernel == "triton" and design.X.dtype != torch.float64:
+            drawn = draw_rows(scores, self.positive, self.log_weight, about)
+            return drawn_moments(design.X, *drawn, middles.float())
+        rows, count = self._draw(scores, about)
+        return _second_moments(design, rows, count, middles)
 
-    def start_rough(self, coef: FloatArray, tilts: Pair, step: int) -> None:
-        """Start on what `rough_ends` will be asked for; the host waits for none of it."""
-        sums = self._rough_sums(coef, tilts, step)
-        self._started = (coef.tobytes(), tilts, step), sums
-
-    def _rough_sums(self, coef: FloatArray, tilts: Pair, step: int) -> Tensor:
-        """(top, mass, moments, second moments) of positives and negatives, one line each."""
-        rows = self.design.every(step)
-        scores, positive = rows.scores(coef).tensor, self.positive[::step]
-        logs = None if self.log_weight is None else self.log_weight[::step]
-        places = self._places if step == 1 else _by_class(positive)
-        lines = [
-            _rough_line(rows, place, tilt * scores, logs)
-            for tilt, place in zip(tilts, places, strict=True)
-        ]
-        sums: Tensor = self.design.torch.stack(lines)
-        return sums
-
-    @cached_property
-    def _places(self) -> tuple[Tensor, Tensor]:
-        """The rows of the positives, and of the negatives."""
-        return _by_class(self.positive)
+    def _draw(self, scores: Tensor, about: Tensor) -> tuple[Tensor, Tensor]:
+        """What `draw_rows` returns, in float64, of rows that its kernel cannot read."""
+        torch, positive = self.design.torch, self.positive
+        tilt, top = (torch.where(positive, about[k], about[k + 1]) for k in (0, 2))
+        exponents = tilt * scores - top
+        if self.log_weight is not None:
+            exponents += self.log_weight
+        share, each = exponents.exp_(), about[4]
+        number = torch.arange(1, len(share) + 1, dtype=torch.float64, device=share.device)
+        rows = ((number * about[5]).frac_() < each * share).nonzero()[:, 0]
+        count = share[rows].maximum(1.0 / each) * tilt[rows].abs()
+        return rows, torch.where(positive[rows], count, -count)
 
     def _is_sound(self, end: EndPartial) -> bool:
         """Whether the sums have neither over- nor underflown; float64 goes to 1e308."""
+        # whether a class is there takes a pass over the labels: asked only where it matters
         return all(
-            _ROOM[0] < part.mass < _ROOM[1] or not there
-            for part, there in zip(end, self.present, strict=True)
+            _ROOM[0] < part.mass < _ROOM[1] or not self.present[which]
+            for which, part in enumerate(end)
         )
 
     def _largest(self, coef: FloatArray, tilts: Pair, step: int) -> Pair:
@@ -191,8 +184,13 @@ def _end_of(found: FloatArray, tops: Pair) -> EndPartial:
     return pos, neg
 
 
-def _by_class(positive: Tensor) -> tuple[Tensor, Tensor]:
-    return positive.nonzero()[:, 0], (~positive).nonzero()[:, 0]
+def _log_masses(end: EndPartial) -> Pair:
+    of_pos, of_neg = (part.log_mass if part.mass > 0 else 0.0 for part in end)
+    return float(of_pos), float(of_neg)
+
+
+def _mean(part: Tilted) -> FloatArray:
+    return part.mean if part.mass > 0 else np.zeros_like(part.moment)
 
 
 def _present(positive: Tensor, log_weight: Tensor | None) -> tuple[bool, bool]:
@@ -206,14 +204,13 @@ class StoredSums(FusedSums):
     """The same of a sparse tensor, in two reads of its entries.
 
     One gives a score per row, the other a sum per column; what lies between has one number per row.
+    Scores are not kept: they take as long to read as the few entries of a row.
     On a GPU these are some twenty small kernels, which are recorded and started together.
     """
 
     def _table(
         self, coef: FloatArray, tilts: Pair, tops: Pair, scores: Tensor | None
     ) -> FloatArray:
-        if scores is not None:
-            scores.copy_(self.design.scores(coef).tensor)
         shift = self.design.units.shift(coef)  # of a model that was fitted to dense rows
         raised = [top + tilt * shift for tilt, top in zip(tilts, tops, strict=True)]
         given = np.concatenate([tilts, raised, coef])
@@ -244,64 +241,18 @@ class StoredSums(FusedSums):
         return found
 
 
-def _rough_line(
-    design: DeviceDesign, rows: Tensor, exponents: Tensor, log_weight: Tensor | None
-) -> Tensor:
-    """Tilted sums of some rows as one vector; their middle is taken out before squaring."""
+def _second_moments(design: DeviceDesign, rows: Tensor, count: Tensor, middles: Tensor) -> Tensor:
+    """What `drawn_moments` returns, for rows of any kind: some of them at a time."""
     torch, d = design.torch, design.n_features
-    exponents = exponents[rows] if log_weight is None else (exponents + log_weight)[rows]
-    if len(rows) == 0:
-        return torch.cat([exponents.new_tensor([-np.inf]), exponents.new_zeros(1 + d + d * d)])
-    top = exponents.max()
-    # absent rows alone have a top of minus infinity: beside any number they weigh nothing
-    weight = (exponents - top.clamp(min=-_BOTTOM)).exp_()
-    middle, first, second = _about_the_middle(design, rows, weight)
-    shift = middle.double()
-    if design.centre is not None:
-        shift = shift - design.centre
-    mass, cross = weight.sum(), shift[:, None] * first
-    moment = first + mass * shift
-    second = second + cross + cross.T + mass * shift * shift[:, None]
-    line: Tensor = torch.cat([top[None], mass[None], moment, second.view(-1)])
-    return line
-
-
-def _tilted_of(line: FloatArray, d: int) -> Tilted:
-    """The sums in such a vector; none where no row is present."""
-    if line[0] == -np.inf:
-        return Tilted.empty(d, order=2)
-    top, mass = line[:2].tolist()
-    return Tilted(line[2 : 2 + d], line[2 + d :].reshape(d, d), top, mass)
-
-
-def _about_the_middle(
-    design: DeviceDesign, rows: Tensor, weight: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """A point among some rows, and the weighted sums of what lies between them and it."""
-    torch = design.torch
     kind = torch.float64 if design.X.dtype == torch.float64 else torch.float32
-    d = design.n_features
+    total = torch.zeros((d, d), dtype=torch.float64, device=rows.device)
     at_once = max(1, _ROUGH_ENTRIES // d)
-    if design.kernel == "triton" and kind == torch.float32:
-        from toprank.blocks.kernels_moments import weighted_moments
-        from toprank.blocks.kernels_triton import weigh_rows
-
-        # their mean: what lies between it and them is all that the few bits are spent on
-        held = torch.zeros(design.n_rows, dtype=torch.float64, device=rows.device)
-        held[rows] = weight
-        middle = (weigh_rows(design.X, held, None) / weight.sum()).to(kind)
-        return middle, *weighted_moments(design.X, rows, weight.float(), middle)
-    middle = design.dense_rows(rows[:_MIDDLE_ROWS], kind).mean(0)
-    first = torch.zeros(d, dtype=torch.float64, device=rows.device)
-    second = torch.zeros((d, d), dtype=torch.float64, device=rows.device)
-    for some, heavy in zip(rows.split(at_once), weight.split(at_once), strict=True):
+    for some, counts in zip(rows.split(at_once), count.split(at_once), strict=True):
         x = design.dense_rows(some, kind)
-        x -= middle
-        root = heavy.to(kind).sqrt()
-        x *= root[:, None]
-        first += (root @ x).double()
-        second += (x.T @ x).double()
-    return middle, first, second
+        x -= middles[(counts < 0).long()].to(kind)
+        x *= counts.abs().sqrt()[:, None].to(kind)
+        total += (x.T @ x).double()
+    return total
 
 
 def device_histogram(

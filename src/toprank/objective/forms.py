@@ -27,12 +27,13 @@ from toprank.objective.root_problem import RootProblem
 from toprank.objective.sampled import leading_moments, sampled_moments
 from toprank.objective.sums import EXACT_SCORES_UP_TO, EndPartial, Mass, Points, Standard
 from toprank.objective.sweeps import (
+    Curvature,
     Evaluate,
     Evaluation,
     Masses,
     Pull,
     RoughMoments,
-    StartRough,
+    StartCurvature,
     StartTilted,
 )
 from toprank.prices import Max, Power
@@ -63,10 +64,14 @@ _HESSIAN_IN_GRADIENTS = 20
 _HESSIAN_PER_ENTRY = 1.5
 #: The same of the stored entries of a device, whose gradients are a few small kernels.
 _DEVICE_STORED_HESSIAN = 60
-#: Entries of X that a Hessian is taken from on a device: there it costs about two gradients.
-_DEVICE_ENTRIES = 1 << 27
+#: Entries of each class that a Hessian is taken from on a device, of rows drawn by their weight,
+#: and the rows per feature that suffice: its relative error is about sqrt(features / rows).
+_DEVICE_DRAWN = 1 << 26, 1 << 14
 #: The same where a sample of the rows is solved, which reads them in no time.
-_SAMPLE_ENTRIES = 1 << 25
+_SAMPLE_DRAWN = 1 << 24, 1 << 12
+#: How far the logarithms of the masses of all rows and of a sample may lie apart where both tell
+#: the same curvature. Far from the minimum a few rows that no sample holds may outweigh all others.
+_ALIKE = 0.1
 #: Powers above which a sample on a device is itself solved on a sample first.
 _STEEP_SAMPLE = 8.0
 #: Up to this many features a Hessian is cheap enough to begin with.
@@ -202,6 +207,8 @@ class SweptProblem(TwoClassProblem):
         )
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+        if self._is_device_sample or (self._sums_on_device and not exact):
+            return self._drawn_hessian(coef, exact)
         ends = self._curved_ends(coef, exact or self.cheap_curvature)
         if ends is None:
             hessian: FloatArray = self._coarse.hessian(coef, exact=len(self.tilts) > 1)
@@ -223,8 +230,6 @@ class SweptProblem(TwoClassProblem):
 
     def _curved_ends(self, coef: FloatArray, exact: bool) -> list[EndPartial] | None:
         """Tilted sums with second moments, or estimates from some rows; None: ask the sample."""
-        if self._is_device_sample:  # which stands for other rows: nothing of it need be exact
-            return [self.rough_end(coef, _DEVICE_ENTRIES if exact else _SAMPLE_ENTRIES)]
         if exact:
             return self.evaluate(coef, 2)
         if self._last.knows(coef) and (drawn := self._pass(coef, 1).drawn) is not None:
@@ -232,9 +237,6 @@ class SweptProblem(TwoClassProblem):
         enough = self._rows_for_coordinates
         if self.size <= self.newton_up_to:
             enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.size)
-        if self._sums_on_device:
-            rows = self._coarse if self._hessian_of_sample else self
-            return [rows.rough_end(coef, _DEVICE_ENTRIES)]
         if self.data.source.in_memory and len(self.tilts) == 1:
             if self._is_steep and self.gradients_first and not self.data.sparse:
                 enough = min(enough, _STEEP_ROWS_PER_FEATURE * self.size)
@@ -253,12 +255,42 @@ class SweptProblem(TwoClassProblem):
 
     def _start_ahead(self, coef: FloatArray) -> None:
         """Let the device start on the gradient of all rows, then on the Hessian asked for next."""
-        data, coarse, tops = self.data, self._coarse, None
-        if coarse._last.knows(coef):  # whose sums stand for those of all rows
-            of_pos, of_neg = coarse.log_masses(coef)
-            tops = (of_pos, of_neg) if np.isfinite(of_pos + of_neg) else None
-        data.source.map_reduce(StartTilted(data.view, self.tilts[0], tops), coef)
-        coarse.start_rough(coef, _DEVICE_ENTRIES)
+        data, coarse = self.data, self._coarse
+        (about,) = coarse.evaluate(coef, 1)  # which stand for those of all rows
+        of_pos, of_neg = (float(part.log_mass) for part in about)
+        tops = (of_pos, of_neg) if np.isfinite(of_pos + of_neg) else None
+        self._draws_from_all = data.source.map_reduce(
+            StartTilted(data.view, self.tilts[0], tops), coef
+        )
+        rows = self if self._draws_from_all else coarse
+        sweep = StartCurvature(rows.data.view, self.tilts[0], about, self._rows_drawn())
+        rows.data.source.map_reduce(sweep, coef)
+
+    #: Whether the scores of all rows lie beside them, for rows to be drawn by.
+    _draws_from_all = False
+
+    def _rows_drawn(self, of: tuple[int, int] = _DEVICE_DRAWN) -> int:
+        """Rows of each class that a Hessian is taken from on a device."""
+        entries, per_feature = of
+        return max(_HESSIAN_ROWS, min(entries // self.size, per_feature * self.size))
+
+    def _drawn_hessian(self, coef: FloatArray, exact: bool) -> FloatArray:
+        """An estimate from rows of a device that are drawn by their weight."""
+        rows, of = self, _DEVICE_DRAWN
+        if self._is_device_sample:  # which stands for other rows: nothing of it need be exact
+            of = _DEVICE_DRAWN if exact else _SAMPLE_DRAWN
+        elif self._hessian_of_sample and not (self._draws_from_all and self._is_like_sample(coef)):
+            rows = self._coarse
+        (end,) = rows.evaluate(coef, 1)
+        sweep = Curvature(rows.data.view, self.tilts[0], end, self._rows_drawn(of))
+        hessian: FloatArray = rows.data.run(sweep, coef)
+        hessian[np.diag_indices(self.size)] += self.penalty
+        return hessian
+
+    def _is_like_sample(self, coef: FloatArray) -> bool:
+        """Whether the sample stands for all rows at the coefficients."""
+        pairs = zip(self.log_masses(coef), self._coarse.log_masses(coef), strict=True)
+        return all(abs(of_all - of_sample) <= _ALIKE for of_all, of_sample in pairs)
 
     @property
     def _is_device_sample(self) -> bool:
@@ -269,17 +301,6 @@ class SweptProblem(TwoClassProblem):
         # a GPU reads its sample in no time: a sample of that helps steep prices of wide rows alone
         gentle = self.task.p <= _STEEP_SAMPLE or self.size <= _NARROW
         return None if gentle and self._is_device_sample else self._coarse
-
-    def rough_end(self, coef: FloatArray, entries: int) -> EndPartial:
-        """Return tilted sums with rough second moments, from about so many entries."""
-        step = max(1, self.data.entries // entries)
-        found: EndPartial = self.data.run(RoughMoments(self.data.view, self.tilts[0], step), coef)
-        return found
-
-    def start_rough(self, coef: FloatArray, entries: int) -> None:
-        """Let the device start on what `rough_end` will be asked for."""
-        step = max(1, self.data.entries // entries)
-        self.data.run(StartRough(self.data.view, self.tilts[0], step), coef)
 
     @property
     def cheap_curvature(self) -> bool:

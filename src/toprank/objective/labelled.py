@@ -102,6 +102,7 @@ class OpenBlock:
         self._scored_at: bytes | None = None
         self._every: dict[tuple[bool, int, int], Any] = {}
         self._tilted: Any = None
+        self._curved: Any = None
 
     @cached_property
     def positive(self) -> Any:
@@ -173,7 +174,7 @@ class OpenBlock:
                 if order == 1 or self.design.n_features <= MOST_SQUARED:
                     return self._sum_with_numba(coef, tilts, order)
             if order == 1 and self.design.kernel in ("triton", "stored"):
-                if not (keep and self._scores_are_small):
+                if not (keep and self._scores_are_small) or self._knows(coef):
                     return self._fused.tilted_ends(coef, tilts)
                 scores = self._scores_to_fill()
                 ends = self._fused.tilted_ends(coef, tilts, scores.tensor)
@@ -225,15 +226,8 @@ class OpenBlock:
             weight[rows] *= sign * np.exp(top - total.top) / total.mass
         return self.design.adjoint(weight)
 
-    def rough_moments(
-        self, coef: FloatArray, tilts: tuple[float, float], step: int = 1
-    ) -> EndPartial:
-        """Return tilted sums with second moments of single precision, for coordinates.
-
-        On a device they may be those of every ``step``-th row.
-        """
-        if self.design.place == "device":
-            return self._fused.rough_ends(coef, tilts, step)
+    def rough_moments(self, coef: FloatArray, tilts: tuple[float, float]) -> EndPartial:
+        """Return tilted sums with second moments of single precision, for coordinates."""
         masses = self.masses(coef, tilts)
         design: Any = self.design  # of the host: rows that lie elsewhere have no sparse form
         weight, sums = self._tilted[0], []
@@ -248,14 +242,41 @@ class OpenBlock:
 
     def start_tilted(
         self, coef: FloatArray, tilts: tuple[float, float], tops: tuple[float, float] | None
-    ) -> None:
-        """Start on what `sum_tilted` will be asked for next, while the host goes on."""
-        if self.design.kernel == "triton":
-            self._fused.start_tilted(coef, tilts, tops)
+    ) -> bool:
+        """Start on what `sum_tilted` will be asked for next, while the host goes on.
 
-    def start_rough(self, coef: FloatArray, tilts: tuple[float, float], step: int) -> None:
-        """Start on what `rough_moments` will be asked for, while the host goes on."""
-        self._fused.start_rough(coef, tilts, step)
+        Returns whether the scores of the rows will be there too.
+        """
+        if self.design.kernel != "triton":
+            return False
+        scores = self._scores_to_fill() if self._scores_are_small else None
+        started: bool = self._fused.start_tilted(coef, tilts, tops, unwrap(scores))
+        if started and scores is not None:
+            self._scored_at = coef.tobytes()
+        return started and scores is not None
+
+    def start_curvature(
+        self, coef: FloatArray, tilts: tuple[float, float], end: EndPartial, n_rows: int
+    ) -> None:
+        """Start on what `curvature` will be asked for."""
+        scores = unwrap(self.scores(coef) if coef.any() else self.design.empty())
+        if not coef.any():
+            scores.zero_()
+        found = self._fused.curvature(scores, tilts, end, n_rows)
+        self._curved = (coef.tobytes(), tilts, n_rows), found
+
+    def curvature(
+        self, coef: FloatArray, tilts: tuple[float, float], end: EndPartial, n_rows: int
+    ) -> FloatArray:
+        """Return sum_c |tilt_c| covariance of class c for rows of a device.
+
+        From about so many rows of each class; ``end`` holds the masses and means of all.
+        """
+        if self._curved is None or self._curved[0] != (coef.tobytes(), tilts, n_rows):
+            self.start_curvature(coef, tilts, end, n_rows)
+        (_, found), self._curved = self._curved, None
+        curvature: FloatArray = found.cpu().numpy()
+        return curvature
 
     def drawn_moments(
         self, coef: FloatArray, tilts: tuple[float, float], shares: tuple[float, float]
@@ -373,7 +394,9 @@ class OpenBlock:
         """Return every so many rows of (negatives, positives), weighted to stand for all."""
         members = (~self.positive, self.positive)
         kept = [self.every(members[c], steps[c], before[c]) for c in (0, 1)]
-        rows = np.sort(np.concatenate(kept))
+        rows = np.concatenate(kept)
+        if self.design.place != "device":  # where any order is read as fast, and sorting takes time
+            rows = np.sort(rows)
         weight = np.where(self.positive[rows], stands_for[1], stands_for[0])
         if self.block.weight is not None:
             weight = weight * self.design.floats(self.block.weight)[rows]

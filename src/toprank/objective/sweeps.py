@@ -234,17 +234,13 @@ class Pull:
 
 @dataclass(frozen=True)
 class RoughMoments:
-    """Tilted sums of (positives, negatives) whose second moments have single precision.
-
-    On a device they may be those of every ``step``-th row.
-    """
+    """Tilted sums of (positives, negatives) whose second moments have single precision."""
 
     view: View
     tilts: tuple[float, float]
-    step: int = 1
 
     def local(self, block: Block, coef: FloatArray) -> EndPartial:
-        return open_block(block, self.view).rough_moments(coef, self.tilts, self.step)
+        return open_block(block, self.view).rough_moments(coef, self.tilts)
 
     def merge(self, left: EndPartial, right: EndPartial) -> EndPartial:
         (merged,) = merge_ends([left], [right])
@@ -253,24 +249,44 @@ class RoughMoments:
 
 @dataclass(frozen=True)
 class StartTilted:
-    """Lets a device start on the tilted sums of all rows; the host waits for none of them."""
+    """Lets a device start on the tilted sums of all rows; the host waits for none of them.
+
+    The answer is whether the scores of the rows will be there with them.
+    """
 
     view: View
     tilts: tuple[float, float]
     tops: tuple[float, float] | None  #: about where the largest exponents lie
 
-    def local(self, block: Block, coef: FloatArray) -> None:
-        open_block(block, self.view).start_tilted(coef, self.tilts, self.tops)
+    def local(self, block: Block, coef: FloatArray) -> bool:
+        return open_block(block, self.view).start_tilted(coef, self.tilts, self.tops)
 
-    def merge(self, left: None, right: None) -> None:
-        return None
+    def merge(self, left: bool, right: bool) -> bool:
+        return left and right
 
 
-class StartRough(RoughMoments):
-    """Lets a device start on the same sums; the host waits for none of them."""
+@dataclass(frozen=True)
+class Curvature:
+    """sum_c |tilt_c| covariance of class c, from about so many rows of each class of a device."""
+
+    view: View
+    tilts: tuple[float, float]
+    end: EndPartial  #: masses and means of all rows
+    n_rows: int
+
+    def local(self, block: Block, coef: FloatArray) -> FloatArray:
+        opened = open_block(block, self.view)
+        return opened.curvature(coef, self.tilts, self.end, self.n_rows)
+
+    def merge(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return left + right
+
+
+class StartCurvature(Curvature):
+    """Lets a device start on that."""
 
     def local(self, block: Block, coef: FloatArray) -> None:  # type: ignore[override]
-        open_block(block, self.view).start_rough(coef, self.tilts, self.step)
+        open_block(block, self.view).start_curvature(coef, self.tilts, self.end, self.n_rows)
 
     def merge(self, left: None, right: None) -> None:  # type: ignore[override]
         return None

@@ -251,7 +251,8 @@ def logistic_curve(standard: Standard, points: Points) -> Link:
     """Fit the curve of `logistic` to standardised scores."""
     curve = _Curve(*points)
     start = np.array([1.0, curve.log_odds])
-    a, b = newton(curve, start, tol=1e-10, max_iter=100).coef
+    # a Hessian of two rows takes no longer than a gradient: none is kept
+    a, b = newton(curve, start, tol=1e-10, max_iter=100, contraction=0.0).coef
     if not a >= _FLATTEST:  # the scores rank backwards: the best increasing curve is flat
         a, b = _FLATTEST, curve.log_odds
     slope = float(a) / standard.spread
@@ -276,14 +277,19 @@ class _Curve:
         self.target = np.where(positive, (plus + 1) / (plus + 2), 1 / (minus + 2))
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
-        z = coef[0] * self.u + coef[1]
-        value = float(self.weight @ (np.logaddexp(0.0, z) - self.target * z))
-        miss = self.weight * (expit(z) - self.target)
+        z, small = self._at(coef)
+        value = float(self.weight @ (np.maximum(z, 0.0) + np.log1p(small) - self.target * z))
+        miss = self.weight * (np.where(z >= 0.0, 1.0, small) / (1.0 + small) - self.target)
         return value, np.array([float(miss @ self.u), float(np.sum(miss))])
 
-    def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+    def _at(self, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return z = A u + B, and e^-|z|: its logistic function needs no other power."""
         z = coef[0] * self.u + coef[1]
-        bend = self.weight * expit(z) * expit(-z)
+        return z, np.exp(-np.abs(z))
+
+    def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+        _, small = self._at(coef)
+        bend = self.weight * small / (1.0 + small) ** 2
         cross = float(bend @ self.u)
         return np.array([[float(bend @ self.u**2), cross], [cross, float(np.sum(bend))]])
 

@@ -48,10 +48,12 @@ def newton(
     tol: float = 1e-6,
     callback: Callback | None = None,
     warm: bool = False,
+    contraction: float = _CONTRACTION,
 ) -> Result:
     """Minimise until the largest gradient entry is at most tol times the problem's scale.
 
-    A ``warm`` start is near the minimum already; no sample of the rows knows better.
+    A ``warm`` start is near the minimum already; no sample of the rows knows better. A Hessian is
+    kept while it shrinks the gradient by the factor ``contraction``.
     """
     log = Log(callback)
     coef = start if warm else _coarse_start(problem, start, max_iter, tol)
@@ -76,7 +78,7 @@ def newton(
             hessian = None
             continue
         # a second sample at nearly the same place is no better than the first with what it learned
-        wanted = _CONTRACTION if exact or not problem.has_sample else _SAMPLED_CONTRACTION
+        wanted = contraction if exact or not problem.has_sample else _SAMPLED_CONTRACTION
         shrunk = trial.size <= wanted * size
         exact = exact or (fresh and trial.size > _FAILURE * size)
         hessian.learn(trial.coef - coef, trial.grad - grad)

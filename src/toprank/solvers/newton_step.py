@@ -37,13 +37,15 @@ def _solver_of(hessian: FloatArray) -> tuple[Callable[[FloatArray], FloatArray],
         return lambda target: np.full_like(target, np.nan), False
     diagonal = hessian.diagonal()
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = hessian * square(scale)
-    # LAPACK itself: SciPy's checks take longer than a small system
-    factor, failed = lapack.dpotrf(scaled, clean=False)
+    scaled = square(scale)
+    scaled *= hessian
+    # LAPACK itself: SciPy's checks take longer than a small system; of a symmetric matrix, the
+    # transpose is what it wants, and nothing is copied
+    factor, failed = lapack.dpotrf(scaled.T, clean=False, overwrite_a=True)
     least = 0.0 if failed else float(np.abs(factor.diagonal()).min())
     if least >= 1e-7:
         return lambda target: scale * lapack.dpotrs(factor, scale * target)[0], least >= _STEADY
-    values, vectors = linalg.eigh(scaled, check_finite=False)
+    values, vectors = linalg.eigh(hessian * square(scale), check_finite=False)
     # a floor, not a cut: along a flat direction an unpenalised objective may still fall
     floor = np.maximum(values, 1e-9 * max(1.0, float(values[-1])))
     return lambda target: scale * (vectors @ ((vectors.T @ (scale * target)) / floor)), False
