@@ -66,6 +66,29 @@ def test_spark_gives_the_coefficients_of_the_fit_in_memory_and_scores_in_place(f
         PNormPush().fit_blocks(source)
 
 
+@pytest.mark.more
+def test_many_partitions_are_merged_in_groups_and_any_score_is_added_in_place(
+    frame, skewed, monkeypatch
+):
+    monkeypatch.setattr("toprank.blocks.spark._MANY", 3)
+    monkeypatch.setattr("toprank.blocks.spark._FAN_IN", 2)
+    settings = {"p": 4, "tol": 1e-12}
+    in_memory = PNormPush(**settings).fit(frame[FEATURES], frame["label"], frame["weight"])
+
+    def square(X):
+        return X[:, 0] ** 2
+
+    with blocks.from_spark(skewed, features=FEATURES, target="label", weight="weight") as source:
+        fitted = PNormPush(**settings).fit_blocks(source)
+        np.testing.assert_allclose(fitted.coef_, in_memory.coef_, rtol=1e-10)
+        assert source.name_of(2) == "partition 2"
+        found = source.write_scores(square, to="squared").select("row", "squared").toPandas()
+        scores = found.sort_values("row")["squared"]
+        np.testing.assert_allclose(scores, frame["a"] ** 2, rtol=1e-12)
+        with pytest.raises(ValueError, match="has a column 'row' already"):
+            source.write_scores(square, to="row")
+
+
 def sweep(what):
     class ColumnSums:
         def local(self, block, state):
@@ -75,6 +98,15 @@ def sweep(what):
             return left + right
 
     return ColumnSums()
+
+
+@pytest.mark.more
+def test_a_frame_without_partitions_has_no_rows_to_rank(spark):
+    empty = spark.createDataFrame(spark.sparkContext.emptyRDD(), "a double, label int")
+    with pytest.raises(ValueError, match="The data frame has no partitions"):
+        blocks.from_spark(empty, features=["a"], target="label")
+    with pytest.raises(ValueError, match="The data frame has no partitions"):
+        blocks.from_tables(empty).map_reduce(sweep(len), None)
 
 
 @pytest.mark.more

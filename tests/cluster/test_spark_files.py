@@ -359,7 +359,7 @@ def test_blocks_of_a_filtered_frame_are_the_same_either_way(spark, ugly, monkeyp
 
 
 @pytest.mark.more
-def test_frames_that_are_more_than_files_are_left_to_spark(spark, folder, ugly):
+def test_frames_that_are_more_than_files_are_left_to_spark(spark, folder, ugly, tmp_path):
     frame = spark.read.parquet(str(folder)).select("a", "w", "unused", "y")
     pieces = [piece for one in find_files(frame).pieces for piece in one]
     assert {Path(piece.path).name for piece in pieces} == {f"part {j}.parquet" for j in range(3)}
@@ -371,6 +371,10 @@ def test_frames_that_are_more_than_files_are_left_to_spark(spark, folder, ugly):
         "not a number": frame.filter("a = float('nan')"),
         "a set of fractions": frame.filter("a IN (0.5, 0.25)"),
         "a set with null": frame.filter("w IN (1, 2, NULL)"),
+        "a large set with null": frame.filter(f"w IN ({', '.join(map(str, range(30)))}, NULL)"),
+        "what was computed": frame.selectExpr("a", "rand(1) AS chance").filter("chance > 0.5"),
+        "another format": spark.read.text(__file__),
+        "no file": spark.read.schema("a double").parquet(str(tmp_path)),
         "some of several": frame.dropna(thresh=2),
         "chance": frame.filter("rand(1) < 0.5"),
         "a query inside": frame.filter("w = (SELECT max(id) FROM range(3))"),

@@ -7,10 +7,12 @@ import pytest
 from toprank import PNormPush, PushRanker, PushTrees, rankers
 from toprank.blocks import from_arrays
 from toprank.folds import Scoring
+from toprank.metrics import auc, average_precision
 from toprank.pairs import Rows
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.ensemble.weighing import measure_interval
 from toprank.rankers.held_out import TopMetric
+from toprank.rankers.trees.kept_rounds import _compared
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +123,8 @@ def test_a_callback_of_xgboost_is_called_as_it_is(rows):
     trees = PushTrees(2, n_estimators=3, backend="xgboost", calibration="training")
     trees.fit(*rows, callbacks=[Count()])
     assert seen == [0, 1, 2]
+
+
+def test_kept_trees_are_those_of_the_same_metric_also_where_it_is_a_function():
+    assert _compared(auc) == _compared(auc) != _compared(average_precision)
+    assert _compared(1) == _compared(1.0) != _compared("1")
