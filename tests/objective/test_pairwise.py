@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from toprank import PairRanker
 from toprank.losses import get_loss
 from toprank.objective import BlockData, build_objective
 from toprank.objective.pairwise import PairProblem, PairTask
@@ -142,3 +143,19 @@ def test_separation_is_seen_on_the_pairs_alone():
     assert problem.separates(np.ones(1))
     assert not problem.separates(-np.ones(1))
     assert not problem.separates(np.zeros(1))  # ties are not in order
+
+
+@pytest.mark.parametrize("kind", ["grades", "groups of which few have pairs"])
+def test_a_sample_to_start_on_leaves_the_minimum_where_it_is(kind, monkeypatch):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(600, 3))
+    labels, groups = np.digitize(X[:, 0] + rng.logistic(size=600), [-1, 1]), None
+    if kind != "grades":
+        groups = np.arange(600) // 2
+        labels[groups % 12 == 0] = 1  # those that a sample takes
+    ranker = PairRanker(price="power", p=3.0, tol=1e-9)
+    whole = ranker.fit(X, labels, groups=groups).coef_.copy()
+    monkeypatch.setattr("toprank.objective.pairwise._COARSE_ROWS", 50)
+    monkeypatch.setattr("toprank.objective.pairwise._COARSE_ROWS_PER_FEATURE", 1)
+    found = ranker.fit(X, labels, groups=groups)
+    np.testing.assert_allclose(found.coef_, whole, rtol=0, atol=1e-6 * np.abs(whole).max())

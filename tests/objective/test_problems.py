@@ -343,3 +343,9 @@ def test_prices_that_no_float_holds_are_infinite_and_have_no_slope():
     value, gradient = problem.value_grad(1e4 * COEF)
     assert value == np.inf
     assert not gradient.any() and not problem.hessian(1e4 * COEF).any()
+
+
+def test_rows_that_are_mostly_zero_are_known_however_they_are_stored():
+    few = np.where(np.abs(X) > 2.0, X, 0.0)
+    for given, zero in ((X, False), (few, True), (sparse.csr_array(few), True)):
+        assert LabelledData.of_arrays(given, POSITIVE, None).mostly_zero is zero

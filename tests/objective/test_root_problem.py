@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from toprank import PNormPush, PushRanker
 from toprank.losses import get_loss
@@ -95,6 +96,18 @@ def test_where_scores_repeat_the_binned_hessian_is_exact(loss, end, weighted):
     got = RootProblem(data, task).hessian(coef, exact=False)
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.max(np.abs(want)))
     assert np.min(np.linalg.eigvalsh(got)) > 0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_sparse_rows_have_the_binned_hessian_of_dense_ones(loss):
+    X, positive, weight = rows(n=400)
+    X[np.abs(X) < 0.7] = 0.0
+    task, coef = Task.build(p=4.0, loss=loss, alpha=1e-3), np.array([0.5, -0.3, 0.2, 0.1])
+    dense, light = (
+        RootProblem(LabelledData.of_arrays(part, positive, weight), task).hessian(coef, exact=False)
+        for part in (X, sparse.csr_array(X))
+    )
+    np.testing.assert_allclose(light, dense, rtol=0, atol=1e-5 * np.max(np.abs(dense)))
 
 
 def test_outliers_share_a_bin():

@@ -338,6 +338,17 @@ def test_columns_are_summed_as_one_by_one(way, loss, spread):
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0)])
+def test_sums_over_no_rows_are_zero_in_every_column(n, m):
+    sums = Interpolated(get_loss("logistic"), np.linspace(-1, 1, n), np.linspace(-1, 1, m))
+    (to_outer,), (to_inner,) = (
+        sums.columns_to_outer((0,), np.ones((n, 2))),
+        sums.columns_to_inner((0,), np.ones((m, 2))),
+    )
+    assert to_outer.tolist() == np.zeros((m, 2)).tolist()
+    assert to_inner.tolist() == np.zeros((n, 2)).tolist()
+
+
 @pytest.mark.parametrize("loss", ["exponential", "logistic", "hinge", "squared_hinge"])
 def test_weights_however_small_lose_no_digits(loss):
     rng = np.random.default_rng(0)

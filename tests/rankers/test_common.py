@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from toprank import IRPush, PNormPush, PushRanker
 from toprank.prices import Power
+from toprank.rankers.common import logistic
 
 RANKERS = [
     PNormPush(),
@@ -158,3 +159,16 @@ def test_without_any_information_the_probability_is_that_of_the_class():
     y = np.repeat([0, 1], [30, 10])
     probability = PNormPush().fit(np.ones((40, 2)), y).predict_proba(np.ones((1, 2)))
     np.testing.assert_allclose(probability[0, 1], 0.25, atol=0.03)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_curve_through_bins_of_many_scores_is_that_through_all(weighted, monkeypatch):
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=3000)
+    positive = scores + rng.logistic(size=3000) > 2
+    weight = rng.integers(0, 3, 3000).astype(float) if weighted else None
+    exact = logistic(scores, positive, weight)
+    monkeypatch.setattr("toprank.objective.sums.EXACT_SCORES_UP_TO", 100)
+    binned = logistic(scores, positive, weight)
+    assert binned.slope == pytest.approx(exact.slope, rel=1e-3)
+    assert binned.offset == pytest.approx(exact.offset, rel=1e-3)
