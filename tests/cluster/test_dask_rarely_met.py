@@ -1,11 +1,14 @@
 """What Dask collections meet rarely; without a cluster, in this thread."""
 
+import operator
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from toprank import PNormPush, blocks
 from toprank.blocks.dask_tasks import make_block
+from toprank.rankers.trees.distributed_dask import _by_worker
 
 dask = pytest.importorskip("dask", reason="needs pip install 'toprank[dask]'")
 da = pytest.importorskip("dask.array")
@@ -124,3 +127,5 @@ def test_a_client_shows_how_far_a_pass_is_and_says_what_failed(frame, persist, c
         assert "100% Completed" in capsys.readouterr().out
         with pytest.raises(ValueError, match="no such rows"):
             source.map_reduce(Fails(), None)
+        with pytest.raises(ZeroDivisionError):  # a part of the rows of trees that is not to be had
+            _by_worker(client, [client.submit(operator.truediv, 1, 0)])

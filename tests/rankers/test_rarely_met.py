@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
-from toprank import PNormPush, PushRanker, PushTrees, rankers
+from toprank import PNormPush, PushEnsemble, PushRanker, PushTrees, rankers
 from toprank.blocks import from_arrays
 from toprank.folds import Scoring
 from toprank.metrics import auc, average_precision
@@ -128,3 +129,13 @@ def test_a_callback_of_xgboost_is_called_as_it_is(rows):
 def test_kept_trees_are_those_of_the_same_metric_also_where_it_is_a_function():
     assert _compared(auc) == _compared(auc) != _compared(average_precision)
     assert _compared(1) == _compared(1.0) != _compared("1")
+
+
+def test_members_that_know_no_blocks_score_them_as_they_score_an_array(rows):
+    pytest.importorskip("lightgbm", reason="trees need LightGBM")
+    X, y = np.round(rows[0]), rows[1]
+    by_category = PushTrees(2, n_estimators=3, categorical_features=[0], min_child_samples=5)
+    members = [("logistic", LogisticRegression()), ("trees", by_category), ("push", PNormPush())]
+    ensemble = PushEnsemble(members, cv=2, random_state=0).fit(X, y)
+    found = ensemble.score_blocks(from_arrays(X, y, block_rows=50))
+    np.testing.assert_allclose(found, ensemble.decision_function(X), rtol=1e-9)

@@ -1,6 +1,9 @@
 """Trees of several workers, here of a team of one: those of a fit, and what it refuses."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from toprank import PushTrees
@@ -12,6 +15,8 @@ from toprank.rankers.trees.distributed import (
     ready_to_ship,
     with_start,
 )
+from toprank.rankers.trees.distributed_dask import _name_columns
+from toprank.rankers.trees.distributed_spark import _task_count
 
 pytest.importorskip("xgboost", reason="needs pip install 'toprank[xgboost]'")
 
@@ -67,3 +72,17 @@ def test_every_worker_draws_the_same_numbers():
     assert drawn[0].random_state == drawn[1].random_state
     assert ready_to_ship(trees(random_state=7)).random_state == 7
     assert isinstance(ready_to_ship(trees()).random_state, int)
+
+
+def test_a_fit_to_rows_without_names_on_a_cluster_forgets_those_of_the_fit_before(rows):
+    ranker = trees().fit(pd.DataFrame(rows[0], columns=list("abc")), rows[1])
+    _name_columns(ranker, rows[0][:, :2])
+    assert ranker.n_features_in_ == 2 and not hasattr(ranker, "feature_names_in_")
+
+
+def test_a_stage_of_spark_has_as_many_tasks_as_asked_or_as_there_are_cores():
+    context = SimpleNamespace(defaultParallelism=6)
+    data = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context))
+    assert _task_count(data, None) == 6 and _task_count(data, 2) == 2
+    with pytest.raises(ValueError, match="num_workers=0 is not a number of tasks"):
+        _task_count(data, 0)

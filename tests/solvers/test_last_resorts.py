@@ -1,11 +1,13 @@
 """What solvers do where numbers fail them: an overshoot, no curvature, a helper that gives up."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import optimize
 
 from toprank import PushRanker
-from toprank.solvers import max_price
+from toprank.solvers import max_price, path
 from toprank.solvers.bounded import bounded
 from toprank.solvers.coordinate import zero_of
 from toprank.solvers.lbfgs import Continued, lbfgs
@@ -169,3 +171,25 @@ def test_the_largest_height_is_walked_to_where_its_own_method_gives_up(
     gap = walked.optimality_gap_
     assert direct <= walked.objective_ + 1e-9 and walked.objective_ - gap <= direct + 1e-9
     assert 0 <= gap < 1e-3
+
+
+def test_the_largest_height_has_no_step_where_its_curvature_is_not_known():
+    unknown = SimpleNamespace(bend=lambda at: np.full((2, 2), np.nan))
+    assert max_price._step(unknown, None, np.ones(2), None) is None
+
+
+@pytest.mark.parametrize(
+    ("minimiser", "has_sample", "value", "early"),
+    [
+        (lbfgs, False, 0.5, True),
+        (newton, False, 2.0, False),
+        (newton, True, 2.0, True),
+        (newton, True, 0.5, False),
+    ],
+)
+def test_a_path_on_many_rows_may_end_early_where_it_has_learned_nothing(
+    minimiser, has_sample, value, early
+):
+    problem = SimpleNamespace(has_sample=has_sample, value=lambda coef: 2.0 - float(np.sum(coef)))
+    result = SimpleNamespace(value=value, coef=np.ones(2))
+    assert path._leaves_early(problem, result, minimiser) is early

@@ -188,14 +188,17 @@ def test_labels_other_than_zero_and_one_are_refused(noisy):
 
 @pytest.mark.more
 @pytest.mark.parametrize(
-    "weak", ["stumps", DecisionTreeRegressor(max_depth=2)], ids=["stumps", "trees"]
+    "weak",
+    ["stumps", "features", DecisionTreeRegressor(max_depth=2)],
+    ids=["stumps", "features", "trees"],
 )
 def test_rounds_end_where_the_loss_of_separated_grades_is_zero(weak):
     y = np.repeat([0, 1, 2], 2)
-    ranker = RankBoost(3000, target="graded", weak_rankers=weak).fit(y[:, None], y)
+    X = y[:, None] / 2
+    ranker = RankBoost(3000, target="graded", weak_rankers=weak).fit(X, y)
     assert ranker.n_iter_ < 3000
     assert "the loss is zero to the last digit" in ranker.stop_reason_
-    scores = ranker.decision_function(y[:, None])
+    scores = ranker.decision_function(X)
     assert np.all(scores[2:] - scores[:-2] > 700)  # e^-gap of every pair is below all floats
 
 

@@ -31,13 +31,6 @@ class BlockTable:
     chosen: NDArray[np.bool_]
     folder: str
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return int(np.count_nonzero(self.chosen)), int(self.source.n_features)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
     def parts(self) -> Iterator[np.ndarray]:
         """Yield the features of the chosen rows, block by block, where a block has any."""
         first = 0
