@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from toprank import PNormPush, blocks
+from toprank.blocks.dask import DaskBlocks
 from toprank.blocks.dask_tasks import make_block
 from toprank.rankers.trees.distributed_dask import _by_worker
 
@@ -129,3 +130,11 @@ def test_a_client_shows_how_far_a_pass_is_and_says_what_failed(frame, persist, c
             source.map_reduce(Fails(), None)
         with pytest.raises(ZeroDivisionError):  # a part of the rows of trees that is not to be had
             _by_worker(client, [client.submit(operator.truediv, 1, 0)])
+
+
+@pytest.mark.parametrize(("columns", "rows", "exact"), [(20, 10**9, True), (60, 10**9, False)])
+def test_few_columns_bring_their_exact_hessian_whatever_the_rows(columns, rows, exact):
+    source = object.__new__(DaskBlocks)
+    source.n_features = columns
+    assert source.cheap_curvature(rows) is exact
+    assert source.cheap_curvature(1000)

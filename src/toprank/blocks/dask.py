@@ -52,8 +52,9 @@ _FAN_IN = 16
 _FEW_BLOCKS, _FEW_NUMBERS = 64, 1_000_000
 #: Bytes of outcomes that the passes leave which every fit begins with.
 _KEPT_BYTES = 1 << 26
-#: Products of entries that second moments may take: more, and passes for gradients cost less.
-_CURVED_PRODUCTS = 2e8
+#: Columns up to which second moments cost less than the passes that they save, and the products of
+#: entries that those of more columns may take.
+_CURVED_COLUMNS, _CURVED_PRODUCTS = 48, 2e8
 
 
 def from_dask(
@@ -212,7 +213,8 @@ class DaskBlocks(BlockSource):
         return f"chunk {index}"
 
     def cheap_curvature(self, n_rows: int) -> bool:
-        return n_rows * self.n_features**2 <= _CURVED_PRODUCTS
+        few = self.n_features <= _CURVED_COLUMNS
+        return few or n_rows * self.n_features**2 <= _CURVED_PRODUCTS
 
     def _persist(self, blocks: Sequence[Delayed]) -> Sequence[Delayed]:
         if self._client is not None:

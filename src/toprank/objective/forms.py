@@ -55,7 +55,7 @@ _STEEP_ROWS_PER_FEATURE = 12
 #: inner rows' covariance counts once, that of the outer rows p times: fewer of those will do.
 _AHEAD_LEFT_OUT = 0.1
 _AHEAD_ROWS_PER_FEATURE = 4
-_AHEAD_INNER_ROWS_PER_FEATURE = 1
+_AHEAD_FEATURES_PER_INNER_ROW = 2
 #: Rows per feature up to which such a Hessian is looked for.
 _AHEAD_UP_TO = 100
 #: A Hessian takes as long as so many gradients, at the least; of a sparse matrix, that many for
@@ -378,7 +378,7 @@ class SweptProblem(TwoClassProblem):
         assert isinstance(gentler, SweptProblem)
         of_pos, of_neg = map(abs, self.tilts[0])
         inner, outer = (
-            _AHEAD_INNER_ROWS_PER_FEATURE * self.size,
+            -(-self.size // _AHEAD_FEATURES_PER_INNER_ROW),
             _AHEAD_ROWS_PER_FEATURE * self.size,
         )
         most = (inner, outer) if of_pos < of_neg else (outer, inner)

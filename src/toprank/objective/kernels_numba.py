@@ -44,8 +44,8 @@ def tilted_ends(
         squares: list[FloatArray | None] = [None, None]
         read = (X, kind, logs, coef, np.array([of_neg, of_pos]), scores)
         if order == 2:
-            top, mass, moment, upper = tilted_squares(*read)
-            squares = [_both_triangles(upper[c, : len(coef), : len(coef)]) for c in (0, 1)]
+            top, mass, moment, found = tilted_squares(*read)
+            squares = [*found]
         else:
             top, mass, moment = tilted_sums(*read)
         neg, pos = (
@@ -54,10 +54,6 @@ def tilted_ends(
         )
         ends.append((pos, neg))
     return ends
-
-
-def _both_triangles(upper: FloatArray) -> FloatArray:
-    return np.triu(upper) + np.triu(upper, 1).T
 
 
 @jit(nogil=True, cache=True, fastmath=_FAST)
@@ -104,7 +100,6 @@ def tilted_sums(
     return top, mass, moment
 
 
-@jit(nogil=True, cache=True, fastmath=_FAST)
 def tilted_squares(
     X: np.ndarray,
     kind: NDArray[np.uint8],
@@ -112,22 +107,45 @@ def tilted_squares(
     coef: FloatArray,
     tilts: FloatArray,
     scores: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return (top, mass, moment, second moment) of w e^{tilt f} for each class.
+) -> tuple[FloatArray, FloatArray, FloatArray, list[FloatArray]]:
+    """Return (top, mass, moment, second moment) of w e^{tilt f} for each class."""
+    d = X.shape[1]
+    even = d + d % 2
+    top, mass = np.full(2, -1e308), np.zeros(2)
+    moment, second = np.zeros((2, d)), np.zeros((2, even, even))
+    held, n_held = np.zeros((2, even, _HELD)), np.zeros(2, dtype=np.uint64)
+    read = (X, kind, log_weight, coef, tilts, scores)
+    _add_squares(*read, top, mass, moment, second, held, n_held)
+    squares = []
+    for c in (0, 1):
+        left = held[c, :, : n_held[c]]
+        upper = (second[c] + left @ left.T)[:d, :d]
+        squares.append(np.triu(upper) + np.triu(upper, 1).T)
+    return top, mass, moment, squares
 
-    As `tilted_sums`; rows wait, each times the root of its weight, until there are so many that
-    their products are long sums. Of the second moments the upper triangle is filled in, with a
-    column of zeros more where the columns are odd in number.
+
+@jit(nogil=True, cache=True, fastmath=_FAST)
+def _add_squares(
+    X: np.ndarray,
+    kind: NDArray[np.uint8],
+    log_weight: FloatArray,
+    coef: FloatArray,
+    tilts: FloatArray,
+    scores: FloatArray,
+    top: FloatArray,
+    mass: FloatArray,
+    moment: FloatArray,
+    second: FloatArray,
+    held: FloatArray,
+    n_held: NDArray[np.uint64],
+) -> None:
+    """Do as `tilted_sums` does, and add second moments, above the diagonal.
+
+    Rows wait in ``held``, each times the root of its weight, until there are so many that their
+    products are long sums; ``n_held`` of each class are left there at the end.
     """
     d = np.uint64(X.shape[1])
-    even = X.shape[1] + X.shape[1] % 2
     weighted = len(log_weight) > 0
-    top = np.full(2, -1e308)
-    mass = np.zeros(2)
-    moment = np.zeros((2, X.shape[1]))
-    second = np.zeros((2, even, even))
-    held = np.zeros((2, even, _HELD))
-    n_held = np.zeros(2, np.uint64)
     for i in range(np.uint64(0), np.uint64(X.shape[0])):
         c = np.uint64(kind[i])
         x = X[i]
@@ -140,15 +158,14 @@ def tilted_squares(
         if weighted:
             t += log_weight[i]
         into = moment[c]
-        if t > top[c]:
-            _add_products(second[c], held[c], n_held[c])
+        if t > top[c] or n_held[c] == _HELD:
+            keep = math.exp(min(0.0, top[c] - t))
+            _add_products(second[c], held[c], n_held[c], keep)
             n_held[c] = 0
-            keep = math.exp(top[c] - t)
-            top[c] = t
+            top[c] = max(top[c], t)
             mass[c] *= keep
             for j in range(d):
                 into[j] *= keep
-            second[c] *= keep
         w = math.exp(t - top[c])
         mass[c] += w
         for j in range(d):
@@ -159,19 +176,14 @@ def tilted_squares(
         for j in range(d):
             held[c, j, n] = root * x[j]
         n_held[c] = n + np.uint64(1)
-        if n_held[c] == _HELD:
-            _add_products(second[c], held[c], n_held[c])
-            n_held[c] = 0
-    for side in range(2):
-        _add_products(second[side], held[side], n_held[side])
-    return top, mass, moment, second
 
 
 @jit(nogil=True, cache=True, fastmath=_FAST)
-def _add_products(second: FloatArray, held: FloatArray, n: int) -> None:
-    """Add the products of pairs of columns over the first n rows held, above the diagonal.
+def _add_products(second: FloatArray, held: FloatArray, n: int, keep: float) -> None:
+    """Add the products of pairs of columns over the first n rows held, then multiply by ``keep``.
 
-    Two columns by two: an entry is read once for two products. Columns are even in number.
+    Above the diagonal, two columns by two: an entry is read once for two products. Columns are
+    even in number.
     """
     for j in range(0, second.shape[0], 2):
         a, b = held[j], held[j + 1]
@@ -183,7 +195,7 @@ def _add_products(second: FloatArray, held: FloatArray, n: int) -> None:
                 a_v += a[i] * v[i]
                 b_u += b[i] * u[i]
                 b_v += b[i] * v[i]
-            second[j, k] += a_u
-            second[j, k + 1] += a_v
-            second[j + 1, k] += b_u
-            second[j + 1, k + 1] += b_v
+            second[j, k] = keep * (second[j, k] + a_u)
+            second[j, k + 1] = keep * (second[j, k + 1] + a_v)
+            second[j + 1, k] = keep * (second[j + 1, k] + b_u)
+            second[j + 1, k + 1] = keep * (second[j + 1, k + 1] + b_v)
