@@ -42,7 +42,6 @@ from error_bars_record import KEPT, Cell, Record, is_wrong
 from joblib import Parallel, delayed
 
 from toprank.inference import compare
-from toprank.inference.influence import FEW_ERRORS
 from toprank.metrics.metric import ENDLESS
 from toprank.metrics.registry import METRICS as KNOWN
 from toprank.simulate import ScoreSetting, coverage
@@ -232,7 +231,7 @@ def measure_fast(setting: ScoreSetting, samples: int) -> Cell:
     assert truth is not None
     found = average_precision_samples(setting, samples, np.random.default_rng(samples))
     above, below = float(np.mean(found.low > truth)), float(np.mean(found.high < truth))
-    noted, width = float(np.mean(found.errors < FEW_ERRORS)), float(np.mean(found.high - found.low))
+    noted, width = float(np.mean(found.noted)), float(np.mean(found.high - found.low))
     return Cell(1 - above - below, samples, 0.0, noted, width, above, below, truth)
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.inference import interval
+from toprank.inference.influence import FEW_ERRORS
 from toprank.inference.sample import VarianceEstimate
-from toprank.inference.score_interval import count_errors, score_interval
+from toprank.inference.score_interval import count_errors, note_on_missed_hits, score_interval
 from toprank.metrics.expansion import TopRows
 from toprank.metrics.left_out_expansions import (
     average_precision_left_out,
@@ -30,13 +31,13 @@ _CHECKED = 3
 
 
 class Samples(NamedTuple):
-    """Average precisions of samples, their standard errors, and the ends of their intervals."""
+    """Average precisions of samples, their errors, the ends of their intervals, and notes."""
 
     value: Array
     error: Array
     low: Array
     high: Array
-    errors: Array
+    noted: Array
 
 
 def is_fast(metric: str, setting: ScoreSetting) -> bool:
@@ -70,6 +71,7 @@ def _measure(
         known = interval("average_precision", y, scores[number], level=level)
         mine = [column[number] for column in (result.low, result.high)]
         assert np.allclose(mine, [known.low, known.high], rtol=1e-9, atol=1e-12), (setting, number)
+        assert bool(known.note) == bool(result.noted[number]), (setting, number, known.note)
     return result
 
 
@@ -130,7 +132,7 @@ def _expand(high: Array, low: Array) -> _Expanded:
 def _ends(
     found: _Expanded, number: int, units: tuple[float, float], level: float
 ) -> tuple[float, float, float]:
-    """Ends of one interval, and how many errors its note would count."""
+    """Ends of one interval, and whether it has a note."""
     centre, variance = float(found.centre[number]), float(found.variance[number])
     spread = VarianceEstimate(variance, float(found.freedom[number]))
     pairs = average_precision_pairs(centre, units[0] / sum(units))
@@ -138,4 +140,6 @@ def _ends(
     top = TopRows(float(found.error[number]), float(found.hit[number]), *least)
     low, high = score_interval(centre, spread, pairs, units, level, top=top)
     value = float(found.value[number])
-    return min(low, value), max(high, value), count_errors(centre, variance)
+    low, high = min(low, value), max(high, value)
+    few = 0 < count_errors(centre, variance) < FEW_ERRORS or variance == 0
+    return low, high, float(few or bool(note_on_missed_hits(value, high, top, units[0])))

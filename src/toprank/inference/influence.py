@@ -18,7 +18,12 @@ from toprank.inference.by_groups import independent_units, note_on_groups, sprea
 from toprank.inference.rare_errors import allow_for_rare_rows
 from toprank.inference.result import Interval, MetricRequest, check_size
 from toprank.inference.sample import Sample, VarianceEstimate
-from toprank.inference.score_interval import count_errors, note_on_few_rows, score_interval
+from toprank.inference.score_interval import (
+    count_errors,
+    note_on_few_rows,
+    note_on_missed_hits,
+    score_interval,
+)
 from toprank.inference.shares import agreement_interval, interval_around, on_logit, slope_of
 from toprank.metrics.expansion import PROJECTION, Expansion
 from toprank.metrics.left_out_expansions import without_one
@@ -185,6 +190,9 @@ def _by_score(
         note_on_groups(sample),
         note_on_few_rows(pairs, sample.units),
         _note_on_few_errors(expansion, spread),
+        note_on_missed_hits(expansion.share, ends[1], expansion.top, sample.units[0])
+        if sample.groups is None
+        else "",
     )
     note = " ".join(filter(None, notes))
     if shows_none:

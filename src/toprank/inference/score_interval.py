@@ -16,9 +16,10 @@ variance seen is too small until the first bad error falls into the sample, and 
 sample says so before.
 
 The average precision has errors of very different weight: a negative above all rows costs more
-than a hundred at the end of the list, and a positive there, where few are found, brings more than
-all others. Its ends allow for errors and for hits that weigh some of that, as far as those in the
-sample do not show that they weigh less. It is also never less than that of a list in reverse.
+than a hundred at the end of the list. Its lower end allows for errors that weigh some of that, as
+far as those in the sample do not show that they weigh less. It is also never less than that of a
+list in reverse. A positive above all rows, where few are found, brings more than all others: the
+upper end does not allow for those that the sample has missed, and a note says where they count.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from scipy.special import ndtri
 
 from toprank.inference.auc_models import pair_share_variance
 from toprank.inference.sample import VarianceEstimate
-from toprank.inference.shares import beta_end, student_reach
+from toprank.inference.shares import student_reach
 from toprank.metrics.expansion import PairShare, TopRows
 
 
@@ -88,7 +89,6 @@ def score_interval(
             low = min(low, _below_heavy_errors(share, seen, top.error, level))
         # the share of positives, which decides how small it can be, is itself drawn with groups
         low = _above_reverse(share, low, top, 0.0 if over_groups else top.least)
-        high = _above_heavy_hits(share, high, seen.variance, top, level)
     return low, high
 
 
@@ -110,11 +110,10 @@ def _reach(
     return normal + (student_reach(freedom + more, level) - normal) * min(1.0, ratio)
 
 
-#: What an error, and a hit, that the sample has missed weighs, of the heaviest there may be; and
-#: how many must be seen until lighter ones are half believed. By simulation: normal scores and t
-#: scores with the classes 0 to 8 apart, in reverse, and with some positives on top of all rows; 5
-#: to 200 positives, 0.4% to 50% of the rows.
-_WEIGHT, _HIT_WEIGHT, _ERRORS_TO_TRUST = 0.4, 0.5, 16.0
+#: What an error that the sample has missed weighs, of the heaviest there may be; and how many must
+#: be seen until lighter ones are half believed. By simulation: normal scores and t scores with the
+#: classes 0 to 8 apart, and in reverse; 5 to 200 positives, 0.4% to 50% of the rows.
+_WEIGHT, _ERRORS_TO_TRUST = 0.4, 16.0
 
 
 def _below_heavy_errors(
@@ -134,23 +133,6 @@ def _below_heavy_errors(
     reach = normal + (student_reach(spread.freedom, level) - normal) * min(1.0, ratio)
     step = factor * reach**2 * weight
     return max(0.0, share - step / 2 - math.sqrt(step * lost + step**2 / 4))
-
-
-def _above_heavy_hits(
-    share: float, high: float, variance: float, top: TopRows, level: float
-) -> float:
-    """The largest share that hits which the sample has missed leave possible; at least `high`.
-
-    As Fay & Feuer (1997) have it for rare events: the law, here a beta law, with the mean and the
-    variance of the sample and of one more hit. The more hits the share is worth, beyond that of a
-    list in reverse, the less can such a law say that the score interval does not.
-    """
-    more = _HIT_WEIGHT * top.hit
-    if more <= 0:
-        return high
-    end = beta_end(share + more, variance + more**2, level)
-    trust = _believed((share - top.least_seen) / more, _ERRORS_TO_TRUST)
-    return high + (1 - trust) * max(0.0, end - high)
 
 
 def _above_reverse(share: float, low: float, top: TopRows, least: float) -> float:
@@ -181,6 +163,27 @@ def note_on_few_rows(pairs: PairShare, units: tuple[float, float]) -> str:
         f"This part of the curve is as wide as {count:.3g} {kind}: fewer than two bound it little "
         "from below, and one not at all. Take a wider part, or more rows."
     )
+
+
+def note_on_missed_hits(share: float, high: float, top: TopRows | None, positives: float) -> str:
+    """What a reader should know where positives on top that the sample has missed could count.
+
+    An event that none of m rows shows may have a chance of up to 3 / m (Hanley & Lippman-Hand
+    1983): so many positives may lie above all rows. Most samples of such scores look like those of
+    random ones, and an interval that allowed for them would be several times as wide there.
+    """
+    more = share + _NEVER_SEEN * top.hit if top is not None else 0.0
+    if more <= high:
+        return ""
+    return (
+        "The interval assumes that the sample has missed no positives at the very top. If "
+        f"{_NEVER_SEEN:g} in {positives:.4g} were above all other rows, which 1 sample in 20 shows "
+        f"none of, the value would be about {min(1.0, more):.2g}."
+    )
+
+
+#: How many of a kind of row may have been expected in a sample that holds none.
+_NEVER_SEEN = 3.0
 
 
 def _trust(shown: float, spread: VarianceEstimate, pairs: PairShare) -> float:

@@ -56,18 +56,6 @@ def agreement_interval(share: float, trials: float, level: float) -> tuple[float
     return float(low), float(low + others)
 
 
-def beta_end(mean: float, variance: float, level: float) -> float:
-    """Upper end of a share by the beta law with this mean and this variance."""
-    rest = 1 - mean
-    trials = mean * rest / variance - 1 if variance > 0 else np.inf
-    if rest <= 0 or trials <= 0:  # the mass lies at 0 and at 1
-        return 1.0
-    tail = (1 - level) / 2
-    if min(mean, rest) * trials > _MANY:
-        return min(1.0, mean - float(ndtri(tail)) * float(np.sqrt(variance)))
-    return float(betainccinv(mean * trials, rest * trials, tail))
-
-
 def student_reach(freedom: float, level: float) -> float:
     """How many standard errors an interval reaches to either side, by Student's law.
 
