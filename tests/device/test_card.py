@@ -107,9 +107,10 @@ def test_far_rows_that_no_sample_holds_do_not_mislead(gpu):
     assert there.objective_ == pytest.approx(PNormPush(p=1).fit(X, y).objective_, abs=1e-9)
 
 
+@pytest.mark.parametrize("n_blocks", [1024, 2048])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_batch_of_more_scores_than_one_program_merges_has_its_gradient(weighted, gpu):
-    n = 8192 * 1024 + 5
+def test_a_batch_of_many_scores_has_its_gradient(weighted, n_blocks, gpu):
+    n = 8192 * n_blocks + 5
     scores = torch.randn(n, device=gpu)
     positive = torch.rand(n, device=gpu) < 0.1
     weight = torch.rand(n, device=gpu) if weighted else None

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 _BLOCK = 8192
 _CHUNK = 1024
+#: Blocks up to which that takes less time than a launch more.
+_FEW = 2 * _CHUNK
 
 
 @cache
-def _triton_kernels() -> tuple[JITFunction, JITFunction, JITFunction]:
-    triton: Tensor = importlib.import_module("triton")
+def _exponents() -> JITFunction:
+    triton = importlib.import_module("triton")
     tl: Tensor = importlib.import_module("triton.language")
 
     @triton.jit  # type: ignore[untyped-decorator]
@@ -41,6 +43,15 @@ def _triton_kernels() -> tuple[JITFunction, JITFunction, JITFunction]:
             w = there.to(tl.float32)
         return rows, y, w, tl.where(there, t, float("-inf"))
 
+    return exponents
+
+
+@cache
+def _partials() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+    exponents = _exponents()
+
     @triton.jit  # type: ignore[untyped-decorator]
     def partials(f_at, y_at, w_at, out_at, n, p, weighted: tl.constexpr, block: tl.constexpr):  # type: ignore[no-untyped-def]
         _, y, w, t = exponents(f_at, y_at, w_at, n, p, weighted, block)
@@ -53,6 +64,14 @@ def _triton_kernels() -> tuple[JITFunction, JITFunction, JITFunction]:
             tl.store(at + 3 * side, top)
             tl.store(at + 3 * side + 1, tl.sum(tl.exp(values - shift), 0))
             tl.store(at + 3 * side + 2, tl.sum(tl.where(mine, w, 0.0), 0))
+
+    return partials
+
+
+@cache
+def _merged() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
 
     @triton.jit  # type: ignore[untyped-decorator]
     def merged(parts_at, blocks, side: tl.constexpr, chunk: tl.constexpr):  # type: ignore[no-untyped-def]
@@ -73,6 +92,15 @@ def _triton_kernels() -> tuple[JITFunction, JITFunction, JITFunction]:
             top = higher
         return top, mass, weight
 
+    return merged
+
+
+@cache
+def _merge() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+    merged = _merged()
+
     @triton.jit  # type: ignore[untyped-decorator]
     def merge(out_at, blocks, chunk: tl.constexpr):  # type: ignore[no-untyped-def]
         """Leave all blocks as one, before the others."""
@@ -81,6 +109,15 @@ def _triton_kernels() -> tuple[JITFunction, JITFunction, JITFunction]:
             tl.store(out_at + 1 + 3 * side, top.to(tl.float32))
             tl.store(out_at + 2 + 3 * side, mass.to(tl.float32))
             tl.store(out_at + 3 + 3 * side, weight.to(tl.float32))
+
+    return merge
+
+
+@cache
+def _gradient() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+    exponents, merged = _exponents(), _merged()
 
     @triton.jit  # type: ignore[untyped-decorator]
     def gradient(  # type: ignore[no-untyped-def]
@@ -101,14 +138,13 @@ def _triton_kernels() -> tuple[JITFunction, JITFunction, JITFunction]:
         g = tl.where(both, tl.exp(t - log_mass), 0.0)
         tl.store(g_at + rows, tl.where(y > 0, -g, g), mask=rows < n)
 
-    return partials, merge, gradient
+    return gradient
 
 
 def value_and_gradient(
     f: Tensor, positive: Tensor, weight: Tensor | None, p: float
 ) -> tuple[Tensor, Tensor]:
     """Return F and its gradient; both zero where a class is absent."""
-    partials, merge, gradient = _triton_kernels()
     f, n = f.contiguous(), f.numel()
     y = positive.contiguous()
     if y.dtype == torch.bool:
@@ -120,10 +156,10 @@ def value_and_gradient(
     room = torch.empty(7 + 6 * blocks, dtype=torch.float32, device=f.device)
     slopes = torch.empty_like(f)
     with torch.cuda.device(f.device):
-        partials[(blocks,)](f, y, w, room, n, p, **settings)
+        _partials()[(blocks,)](f, y, w, room, n, p, **settings)
         parts = (7, blocks)  # every program merges a few for itself: sooner than a launch more
-        if blocks > _CHUNK:
-            merge[(1,)](room, blocks, chunk=_CHUNK)
+        if blocks > _FEW:
+            _merge()[(1,)](room, blocks, chunk=_CHUNK)
             parts = (1, 1)
-        gradient[(blocks,)](f, y, w, room, slopes, n, p, *parts, chunk=_CHUNK, **settings)
+        _gradient()[(blocks,)](f, y, w, room, slopes, n, p, *parts, chunk=_CHUNK, **settings)
     return room[0], slopes
