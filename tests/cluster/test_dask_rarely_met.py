@@ -1,6 +1,7 @@
 """What Dask collections meet rarely; without a cluster, in this thread."""
 
 import operator
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -138,3 +139,29 @@ def test_few_columns_bring_their_exact_hessian_whatever_the_rows(columns, rows, 
     source.n_features = columns
     assert source.cheap_curvature(rows) is exact
     assert source.cheap_curvature(1000)
+
+
+class Rows:
+    """How many rows each table has, and their columns."""
+
+    def local(self, block, state):
+        return [(block.X.num_rows, block.X.column_names)]
+
+    def merge(self, left, right):
+        return left + right
+
+
+def test_files_are_read_where_the_work_is_done(frame, tmp_path):
+    for number, part in enumerate((frame[:25], frame[25:])):
+        part.to_parquet(tmp_path / f"part {number}.parquet", index=False)
+    here = SimpleNamespace(persist=None, compute=lambda work: Answer(work.compute()))
+    found = blocks.from_tables(tmp_path, cluster=here).map_reduce(Rows(), None)
+    assert found == [(25, list(frame.columns)), (35, list(frame.columns))]
+
+
+class Answer:
+    """What a client hands back for work that it has done."""
+
+    def __init__(self, value):
+        self.result = lambda: value
+        self.cancel = lambda: None

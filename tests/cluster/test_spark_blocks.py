@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 from toprank import PNormPush, blocks
+from toprank.blocks.spark import _remove, check_frame
+from toprank.blocks.spark_jobs import run_everywhere
 from toprank.blocks.spill import Spill, clear_spilled, spill_error
 
 FEATURES = list("abc")
@@ -98,6 +100,31 @@ def sweep(what):
             return left + right
 
     return ColumnSums()
+
+
+@pytest.mark.more
+def test_files_are_read_and_actions_run_by_the_executors(spark, frame, tmp_path):
+    for number, part in enumerate((frame[:300], frame[300:])):
+        part.to_parquet(tmp_path / f"part {number}.parquet", index=False)
+    source = blocks.from_tables(tmp_path, cluster=spark)
+    assert source.map_reduce(sweep(lambda block: block.X.num_rows), None) == [300, 600]
+    with pytest.raises(TypeError, match="Rows of files have no data frame"):
+        source.write_scores(len)
+    run_everywhere(spark, lambda: (tmp_path / f"{os.getpid()}.pid").touch())
+    assert len(list(tmp_path.glob("*.pid"))) == 2  # one process of each executor
+
+
+def test_a_frame_of_spark_connect_is_refused():
+    methods = {"mapInArrow": None, "__module__": "pyspark.sql.connect.dataframe"}
+    with pytest.raises(TypeError, match="belongs to a Spark Connect session"):
+        check_frame(type("DataFrame", (), methods)(), [])
+
+
+def test_files_of_a_session_that_has_ended_are_removed_from_here(tmp_path):
+    folder = tmp_path / "toprank-0a"
+    folder.mkdir()
+    _remove(None, {str(folder)})  # as a manifest that no executor answers for
+    assert not folder.exists()
 
 
 @pytest.mark.more

@@ -9,7 +9,7 @@ from toprank.datasets import load_ionosphere, load_magic, load_wdbc
 from toprank.metrics import auc, push_risk
 from toprank.plots import PairContributionDisplay
 from toprank.reproduce import boosting, facts, push_examples, push_tables, roc_curves, simulated
-from toprank.reproduce.experiment import Setup
+from toprank.reproduce.experiment import Setup, verdict_part
 from toprank.reproduce.push_tables import in_unit_interval
 from toprank.reproduce.roc_curves import roc_counts
 from toprank.reproduce.runner import _KNOWN
@@ -227,3 +227,14 @@ def test_theorem_7_is_followed_round_by_round():
 @pytest.mark.parametrize("name", ["labels", "pairwise"])
 def test_the_equivalences_hold_in_quick_runs(name):
     assert all(holds(found(name)).values())
+
+
+def test_a_sample_of_one_class_prefers_no_score():
+    drawn = [simulated.one_sample(0.01, 2, 0, repeat) for repeat in range(30)]
+    assert None in drawn and any(one is not None for one in drawn)
+
+
+def test_a_verdict_without_exceptions_names_none():
+    cells = [{"verdict": "inside"}] * 3
+    (said,) = verdict_part(cells, 500, "splits")
+    assert said.text.startswith("**3 of the 3 numbers of the paper lie in the central")

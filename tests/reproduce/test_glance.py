@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,8 @@ def test_every_numbered_item_is_listed(start):
         assert not missing, f"{kind} {sorted(missing)}"
 
 
-def test_the_page_is_current():
+def test_the_page_is_current_and_printed_where_the_package_is_run(capsys):
     committed = PAGE.read_text(encoding="utf-8")
     assert committed == papers_page(), f"run: python -m toprank.reproduce.glance > {PAGE}"
+    runpy.run_module("toprank.reproduce.glance", run_name="__main__")
+    assert capsys.readouterr().out == committed

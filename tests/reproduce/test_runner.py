@@ -168,6 +168,11 @@ def test_a_file_whose_last_column_is_no_label_is_refused(tmp_path):
         runner.load_data("pima", tmp_path)
 
 
+def test_all_names_every_experiment():
+    assert runner._check_names("all") == runner._check_names(["table1", "all"]) == NAMES
+    assert list(runner._check_names("table1")) == ["table1"]
+
+
 @pytest.mark.parametrize(("names", "said"), [("table9", "unknown experiment 'table9'"), ([], "no")])
 def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path, names, said):
     with pytest.raises(ValueError, match=f"{said}.*colt-limits"):
@@ -210,10 +215,10 @@ def test_the_power_of_ten_is_one_for_the_whole_row():
     assert power_of_ten([0.84], [0.83]) == 1.0
 
 
-def test_markup_is_escaped_in_html_and_kept_in_markdown():
+def test_markup_is_escaped_in_html_and_kept_in_markdown(tmp_path):
     section = Section("a", "A < B", [Paragraph("`x < y` & **bold**"), Bullets(["p > 1"])])
     grid = [Grid(["", "n"], [["a|b", "1"]])]
-    html = to_html("T", grid, [section])
+    html = to_html("T", grid, [section], tmp_path)
     assert "<code>x &lt; y</code> &amp; <b>bold</b>" in html
     assert '<h2 id="a">A &lt; B</h2>' in html
     assert "## A < B" in to_markdown("T", [], [section])

@@ -72,9 +72,7 @@ def to_markdown(title: str, opening: Sequence[Part], sections: Sequence[Section]
     return "\n\n".join(pieces) + "\n"
 
 
-def to_html(
-    title: str, opening: Sequence[Part], sections: Sequence[Section], folder: Path | None = None
-) -> str:
+def to_html(title: str, opening: Sequence[Part], sections: Sequence[Section], folder: Path) -> str:
     """Return the page as one HTML file, the pictures of a folder inside it."""
     inside = [f"<h1>{_inline(title)}</h1>", *(_html(part, folder) for part in opening)]
     for section in sections:
@@ -100,7 +98,7 @@ def _markdown(part: Part) -> str:
             return f"![{alt}]({file})"
 
 
-def _html(part: Part, folder: Path | None) -> str:
+def _html(part: Part, folder: Path) -> str:
     match part:
         case Paragraph(text):
             return f"<p>{_inline(text)}</p>"
@@ -115,9 +113,7 @@ def _html(part: Part, folder: Path | None) -> str:
             return f'<img alt="{html.escape(alt)}" src="{_embed(file, folder)}">'
 
 
-def _embed(file: str, folder: Path | None) -> str:
-    if folder is None:
-        return html.escape(file)
+def _embed(file: str, folder: Path) -> str:
     content = base64.b64encode((folder / file).read_bytes()).decode("ascii")
     return f"data:image/png;base64,{content}"
 
