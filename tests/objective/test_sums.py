@@ -8,7 +8,7 @@ from toprank.blocks import Block, Units, Workers
 from toprank.blocks.design import DenseTile
 from toprank.objective import LabelledData, View, labelled, open_block
 from toprank.objective.sampled import sampled_moments
-from toprank.objective.sums import Tilted
+from toprank.objective.sums import ScoreHistogram, Standard, Tilted
 from toprank.objective.sweeps import Evaluate
 
 
@@ -133,6 +133,27 @@ def test_compiled_second_moments_leave_no_row_out_that_its_entries_make_heavy(si
     monkeypatch.setattr(labelled, "COMPILED_FROM", 0)
     ((_, again),) = rows.sum_tilted(coef, ((-1.0, 4.0),), 2)
     np.testing.assert_allclose(again.second, plain.second, rtol=1e-11)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_compiled_bins_hold_what_plain_ones_do(weighted):
+    pytest.importorskip("numba")
+    from toprank.objective.kernels_numba import histogram_of
+
+    rng = np.random.default_rng(7)
+    scores, positive = rng.standard_cauchy(size=3000), rng.random(3000) < 0.3
+    edges = 3.0 + 2.0 * np.array([-8.0, 8.0, -8.0 + 1 / 256, np.nextafter(8.0, 0), 0.0])
+    scores[:5] = edges
+    weight = rng.integers(0, 3, 3000).astype(float) if weighted else None
+    standard = Standard(3.0, 2.0)
+    plain, compiled = (
+        make(scores, positive, weight, standard) for make in (ScoreHistogram.of, histogram_of)
+    )
+    np.testing.assert_array_equal(compiled.mass, plain.mass)
+    np.testing.assert_allclose(compiled.moment, plain.moment, rtol=1e-13, atol=1e-13)
+    assert len(plain.outside) == len(compiled.outside) == 1
+    for one, other in zip(plain.outside[0], compiled.outside[0], strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_compiled_second_moments_of_many_columns_are_left_to_matrix_products(monkeypatch):

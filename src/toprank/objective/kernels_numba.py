@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from toprank._arrays import BoolArray
 from toprank._extras import jit
 from toprank._numerics import FloatArray
-from toprank.objective.sums import EndPartial, Tilted, Tilts
+from toprank.objective.sums import (
+    BIN,
+    BINS,
+    EndPartial,
+    ScoreHistogram,
+    Standard,
+    Tilted,
+    Tilts,
+)
 
 # unsigned indices spare the test for negative ones; the flags allow the dot product to use
 # vector registers, and keep infinities and NaN as they are
@@ -199,3 +207,43 @@ def _add_products(second: FloatArray, held: FloatArray, n: int, keep: float) -> 
             second[j, k + 1] = keep * (second[j, k + 1] + a_v)
             second[j + 1, k] = keep * (second[j + 1, k] + b_u)
             second[j + 1, k + 1] = keep * (second[j + 1, k + 1] + b_v)
+
+
+def histogram_of(
+    scores: FloatArray, positive: BoolArray, weight: FloatArray | None, standard: Standard
+) -> ScoreHistogram:
+    """Return the histogram of some rows, as `ScoreHistogram.of` does."""
+    found, w = ScoreHistogram(), np.empty(0) if weight is None else weight
+    kind = positive.view(np.uint8)
+    place = (standard.centre, standard.spread)
+    far = np.empty(len(scores), dtype=np.bool_)
+    if _fill_bins(scores, kind, w, *place, found.mass, found.moment, far):
+        beyond = np.ones(np.count_nonzero(far)) if weight is None else weight[far]
+        found.outside.append((standard.apply(scores[far]), positive[far], beyond))
+    return found
+
+
+@jit(nogil=True, cache=True)
+def _fill_bins(
+    scores: FloatArray,
+    kind: NDArray[np.uint8],
+    weight: FloatArray,
+    centre: float,
+    spread: float,
+    mass: FloatArray,
+    moment: FloatArray,
+    far: NDArray[np.bool_],
+) -> int:
+    """Add each row to the bin of its class; return how many lie beyond the bins, and mark them."""
+    beyond, weighted = 0, len(weight) > 0
+    for i in range(len(scores)):
+        u = (scores[i] - centre) / spread
+        far[i] = not abs(u) < BIN * BINS / 2
+        if far[i]:
+            beyond += 1
+            continue
+        w = weight[i] if weighted else 1.0
+        place = int(u / BIN + BINS / 2) + BINS * kind[i]
+        mass[place] += w
+        moment[place] += w * u
+    return beyond

@@ -351,7 +351,12 @@ class OpenBlock:
             design: Any = self.design
             known = unwrap(self._scores) if self._knows(coef) else None
             return device_histogram(design, *vectors, coef, shift, standard, known)
-        return ScoreHistogram.of(self.scores(coef) + shift, self.positive, self.weight, standard)
+        rows = self.scores(coef) + shift, self.positive, self.weight, standard
+        if self.view.entries < COMPILED_FROM:
+            return ScoreHistogram.of(*rows)
+        from toprank.objective.kernels_numba import histogram_of
+
+        return histogram_of(*rows)
 
     def labels(self) -> tuple[Any, Any]:
         """Return which rows are positive, and the weights if there are any."""
