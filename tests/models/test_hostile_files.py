@@ -219,10 +219,9 @@ def test_parts_of_two_models_do_not_mix(good, refused, fitted, full_model):
     mixed = {**members_of(good), "payload.skops": other["payload.skops"]}
     assert "belong to different models" in refused(sealed(mixed))
     own = fitted("pnorm")
-    preparation = copy.copy(own.preparation)
-    preparation.names = np.append(preparation.names, "one more")
-    longer = to_bytes(replace(own, preparation=preparation))
-    assert "belong to different models" in refused(longer)
+    ranker = copy.copy(own.ranker)
+    ranker._slope = np.ones((2, 1))  # of probabilities in another shape
+    assert "belong to different models" in refused(to_bytes(replace(own, ranker=ranker)))
 
 
 def test_trees_that_are_none_are_refused(fitted, refused):
@@ -242,7 +241,7 @@ def test_trees_cannot_start_from_a_file_of_the_readers_disk(fitted, refused):
     assert "its parts have other types" in refused(with_payload(to_bytes(fitted("trees")), change))
 
 
-SAVED = Path(__file__).parent / "saved" / "pnorm.toprank"
+SAVED = Path(__file__).parent / "saved" / "0.1.0" / "pnorm.toprank"
 
 
 @pytest.mark.parametrize(

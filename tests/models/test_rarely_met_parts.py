@@ -3,7 +3,6 @@
 import copy
 import sys
 import threading
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from toprank import PNormPush, PushEnsemble, blocks, models
 from toprank.models import (
     ModelError,
-    ModelWarning,
     ensembles,
     errors,
     fit_table,
@@ -283,14 +281,3 @@ def test_a_child_does_not_wait_for_a_thread_that_was_not_forked(monkeypatch):
         assert not over.is_set()
     over.set()
     thread.join()
-
-
-def test_scores_are_those_of_training_where_a_part_has_no_weight_in_a_class():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
-    frame["y"] = np.arange(120) % 3 == 0
-    frame["w"] = np.where(frame.y & (frame.index > 0), 0.0, 1.0)  # one positive counts
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)
-        model = fit_table(frame, "y", weight="w", model="pnorm", p=2)
-    assert model.card["reference"]["scores_from"] == "training"
