@@ -36,7 +36,7 @@ from toprank.models.storage import to_bytes
 #: What archives that are none raise.
 _UNREADABLE = (zipfile.BadZipFile, KeyError, ValueError, OSError, NotImplementedError, RuntimeError)
 #: Models that an earlier version saved; larger ones take seconds each.
-_SAVED = Path(__file__).resolve().parents[1] / "tests" / "models" / "saved"
+_SAVED = Path(__file__).resolve().parents[1] / "tests" / "models" / "saved" / "0.1.0"
 _LARGEST_SAVED = 40_000
 
 

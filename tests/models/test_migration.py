@@ -8,7 +8,7 @@ import pytest
 
 from toprank.models import ModelError, archive, load, migration
 
-SAVED = Path(__file__).parent / "saved"
+SAVED = Path(__file__).parent / "saved" / "0.1.0"
 NOW = archive.FORMAT
 
 
@@ -68,6 +68,8 @@ def test_a_step_may_make_a_member_that_older_files_lack(monkeypatch, fitted, tmp
 
 
 def test_the_committed_files_are_of_the_first_format():
-    for path in SAVED.glob("*.toprank"):
+    saved = list(SAVED.glob("*.toprank"))
+    assert saved
+    for path in saved:
         members = archive.read_members(path.read_bytes(), archive.MOST_BYTES)
         assert json.loads(members["toprank.json"])["format"] == 1
