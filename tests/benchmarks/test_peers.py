@@ -320,5 +320,6 @@ def test_a_recorded_cell_comes_out_again(peers, tmp_path):
     for key, cell in store.cells.items():
         if key[0] == "cell":
             said = recorded.cells[key]["values"]
+            found = {name: cell["values"][name] for name in said}  # it may be older than a metric
             # the last digits are the machine's
-            assert cell["values"] == pytest.approx(said, abs=2e-3), json.dumps(said)
+            assert found == pytest.approx(said, abs=2e-3), json.dumps(said)
