@@ -220,12 +220,25 @@ def bedroc_of(ranked: RankedList, alpha: float = 20.0) -> float:
         above, high, low, below = above[held], high[held], low[held], below[held]
     # geometric sums over the places of each tie, less those of the worst order; as a sum over
     # the negatives that a positive leads, nothing cancels
-    led = _discount_sum(high) * np.exp(-low) * _discount_sum(below) + _led_in_tie(high, low)
+    led: Any = _of_high(high) * _discount_sum(below)
+    if isinstance(high, OnDevice):
+        led = led * np.exp(-low) + _led_in_tie(high, low)
+    else:
+        mixed = np.flatnonzero(low)  # in most lists few ties have both
+        led[mixed] *= np.exp(-low[mixed])
+        led[mixed] += _led_in_tie(high[mixed], low[mixed])
     gained = float(np.sum(np.exp(-above) * led))
     most = _discount_sum(decay * ranked.positives / total) * _discount_sum(
         decay * ranked.negatives / total
     )
     return float(np.clip(gained / most, 0.0, 1.0))
+
+
+def _of_high(high: OnDevice | FloatArray) -> OnDevice | FloatArray | float:
+    """The discounts of the positives of each tie: one number where all ties hold as many."""
+    if isinstance(high, OnDevice) or len(high) == 0 or np.min(high) < np.max(high):
+        return _discount_sum(high)
+    return _discount_sum(float(high[0]))
 
 
 def _discount_sum(length: OnDevice | FloatArray | float) -> OnDevice | FloatArray | float:
@@ -241,12 +254,6 @@ def _led_in_tie(high: OnDevice | FloatArray, low: OnDevice | FloatArray) -> OnDe
     for positives of length m and negatives of length n. Of long ties one of two forms cancels
     least; of short ones the series does not.
     """
-    if not isinstance(high, OnDevice):
-        mixed = np.flatnonzero(low)
-        if len(mixed) < len(low):  # in most lists few ties have both
-            led = np.zeros_like(high)
-            led[mixed] = _led_in_tie(high[mixed], low[mixed])
-            return led
     length = high + low
     with np.errstate(invalid="ignore"):  # weights whose share of the list is below every float
         few_low = _discount_sum(low) - low / length * _discount_sum(length)
