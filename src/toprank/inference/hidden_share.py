@@ -95,8 +95,8 @@ def share_of_rows(rows: OpenLabels, level: float) -> Interval:
     if n < _FEWEST:
         raise ValueError(
             f"{count_positives(n)}, too few to estimate the share of hidden ones: "
-            f"expected at least {_FEWEST}. Give hidden=, the share, or the least and the largest "
-            "it may be."
+            f"expected at least {_FEWEST}. Give the share itself (hidden), or the least and the "
+            "largest that it may be."
         )
     known = np.sort(rows.scores[rows.positive])
     others = np.sort(rows.scores[rows.unlabelled])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,6 @@ from toprank.report.subjects import (
     score_in_parts,
 )
 from toprank.report.table import Table
-
-if TYPE_CHECKING:
-    pass
-
 
 #: Rows up to which every row is scored by a model of the others, not a fifth of them alone.
 _FEW_ROWS = 2_000
