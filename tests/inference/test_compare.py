@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 from toprank.inference import Comparisons, by_groups, compare
 from toprank.inference.paired import Shifts
@@ -95,6 +96,33 @@ def test_the_auc_is_compared_by_delongs_test():
     expected = np.sqrt(gap.mean(1).var(ddof=1) / 60 + gap.mean(0).var(ddof=1) / 240)
     result = compare("auc", y, a, b)
     assert result.standard_error == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("digits", [1, 6])  # with ties and without
+def test_average_precisions_are_compared_by_swaps_in_standard_errors(digits):
+    y, a, b = data(n=30, high=7, digits=digits)
+    found = compare("average_precision", y, a, b, n_resamples=40)
+    a, b = (a, b) if found.difference >= 0 else (b, a)
+    rng, n = np.random.default_rng(0), len(y)
+    order = np.lexsort((b, a, y))  # whatever the order of the rows
+    y, (a, b) = y[order], (rankdata(one[order]) for one in (a, b))
+    jitter = rng.permutation(n) / (4 * n)
+    swaps = [np.zeros(n, dtype=bool), *(rng.random((40, n)) < 0.5)]
+
+    def precisions(ranks):
+        above = [ranks >= ranks[row] for row in np.flatnonzero(y)]
+        return np.array([np.sum(y & one) / np.sum(one) for one in above])
+
+    def difference(swap):
+        apart = 0.0
+        for moved in (jitter, -jitter) if digits == 1 else (jitter,):
+            one, other = np.where(swap, b, a) + moved, np.where(swap, a, b) + moved
+            apart = apart + precisions(one) - precisions(other)
+        return abs(np.mean(apart)), np.var(apart)
+
+    gaps, variances = np.array([difference(swap) for swap in swaps]).T
+    seen, *swapped = gaps / np.sqrt(variances + np.mean(variances) / 4)
+    assert found.p_value == pytest.approx((1 + np.sum(np.array(swapped) >= seen - 1e-9)) / 41)
 
 
 def test_precision_is_compared_over_the_rows_that_moved():

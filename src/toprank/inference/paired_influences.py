@@ -2,14 +2,19 @@
 
 Small samples are compared by swaps. If two rankers are equally good and alike, their ranks of any
 row can be swapped without changing the law of the data. The difference of the metric over many
-random swaps is its null distribution, whatever the sample size; a normal limit is not needed.
+random swaps is its null distribution, whatever the sample size; a normal limit is not needed. To
+swap ranks is nearly but not quite to swap scores, as a row that moves up moves others down. A mean
+over the positives is therefore compared in standard errors, which makes up for it (Janssen 1997, of
+studentised permutation tests).
 
 Groups that were drawn whole are left out in turn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,24 +107,52 @@ def swap_p_value(a: MetricRequest, b: MetricRequest, swaps: Swaps) -> float:
     tied = any(len(one.sample.ranked.scores) < n for one in (a, b))
     jitters = (jitter, -jitter) if tied else (jitter,)
 
-    def differences(first: FloatArray, second: FloatArray) -> FloatArray:
-        found = np.zeros(len(first))
-        for moved in jitters:
-            found += swaps.of_orders(_from_the_top(positive, first + moved), **a.settings)
-            found -= swaps.of_orders(_from_the_top(positive, second + moved), **a.settings)
-        return found
+    def measure(shown: FloatArray) -> FloatArray:
+        if swaps.of_places is not None:
+            return _by_positive(positive, shown, partial(swaps.of_places, **a.settings))
+        assert swaps.of_orders is not None
+        return swaps.of_orders(positive[np.argsort(-shown, axis=1)], **a.settings)[:, None]
 
-    seen = abs(float(differences(*(one[None, :] for one in ranks))[0]))
-    reached = done = 0
+    def compared(first: FloatArray, second: FloatArray) -> FloatArray:
+        parts = [measure(first + moved) - measure(second + moved) for moved in jitters]
+        apart = np.sum(parts, axis=0)
+        return np.array([np.abs(np.mean(apart, axis=1)), np.var(apart, axis=1)])
+
+    found = [compared(*(one[None, :] for one in ranks))]
+    done = 0
     while done < a.n_resamples:
         count = min(a.n_resamples - done, max(1, _CELLS // n))
         swap = rng.random((count, n)) < 0.5
-        first, second = np.where(swap, ranks[1], ranks[0]), np.where(swap, ranks[0], ranks[1])
-        reached += int(np.count_nonzero(np.abs(differences(first, second)) >= seen * (1 - 1e-9)))
+        pair = np.where(swap, ranks[1], ranks[0]), np.where(swap, ranks[0], ranks[1])
+        found.append(compared(*pair))
         done += count
-    return (1 + reached) / (1 + a.n_resamples)
+    seen, *swapped = _in_errors(*np.concatenate(found, axis=1))
+    return (1 + int(np.sum(np.array(swapped) >= seen * (1 - 1e-9)))) / (1 + a.n_resamples)
 
 
-def _from_the_top(positive: NDArray[np.bool_], ranks: FloatArray) -> NDArray[np.bool_]:
-    """The labels from the top of each list to its bottom, one list per row."""
-    return positive[np.argsort(-ranks, axis=1)]
+def _in_errors(gaps: FloatArray, variances: FloatArray) -> FloatArray:
+    """Differences in standard errors: of their own variance, and some of the mean of all of them.
+
+    The mean keeps a difference that happens to show hardly any variance from being the largest. By
+    simulation of equal rankers and of unequal ones, 5 to 20 positives: with a quarter of it levels
+    are held, and with less fewer of the unequal ones are told apart.
+    """
+    variances = variances + _OF_MEAN * np.mean(variances)
+    return np.divide(gaps, np.sqrt(variances), out=gaps.copy(), where=variances > 0)
+
+
+#: How much of the mean variance of all swaps is added to that of each.
+_OF_MEAN = 0.25
+
+
+def _by_positive(
+    positive: NDArray[np.bool_], ranks: FloatArray, of_places: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """What each positive adds to the metric of each list, one list per row."""
+    order = np.argsort(-ranks, axis=1)
+    held = positive[order]
+    places = (1 + np.nonzero(held)[1].reshape(len(ranks), -1)).astype(np.float64)
+    number = (np.cumsum(positive) - 1)[order[held]].reshape(places.shape)
+    found = np.empty_like(places)
+    np.put_along_axis(found, number, of_places(places), axis=1)
+    return found

@@ -89,15 +89,20 @@ class Swaps:
 
     Attributes
     ----------
-    of_orders : callable
-        The metric, up to a constant, of many lists without ties at once: ``of_orders(labels,
-        **settings)`` for labels from the top down, one list per row of the matrix.
     up_to : int
         The largest sample that needs it; beyond, the normal limit holds.
+    of_orders : callable, optional
+        The metric, up to a constant, of many lists without ties at once: ``of_orders(labels,
+        **settings)`` for labels from the top down, one list per row of the matrix.
+    of_places : callable, optional
+        For metrics that are a mean over the positives, what each adds to that mean:
+        ``of_places(places, **settings)`` for the places of the positives from the top down, the
+        first 1, one list per row. Differences are then compared in standard errors.
     """
 
-    of_orders: Callable[..., FloatArray]
     up_to: int
+    of_orders: Callable[..., FloatArray] | None = None
+    of_places: Callable[..., FloatArray] | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import digamma, expi
 
 from toprank._extras import require
@@ -158,11 +158,9 @@ def average_precision_of(ranked: RankedList) -> float:
     return min(1.0, float(np.dot(ranked.positive, precision)) / ranked.positives)
 
 
-def average_precision_of_orders(labels: NDArray[np.bool_]) -> FloatArray:
-    """`average_precision` of many lists without ties, one list per row."""
-    found = np.cumsum(labels, axis=1)
-    precision = found / np.arange(1, labels.shape[1] + 1)
-    return np.asarray(np.sum(labels * precision, axis=1) / found[:, -1])
+def precision_of_places(places: FloatArray) -> FloatArray:
+    """The precision at each positive, whose mean is `average_precision`; see `Swaps`."""
+    return np.arange(1, places.shape[1] + 1) / places
 
 
 def bedroc(
