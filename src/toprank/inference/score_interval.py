@@ -177,8 +177,8 @@ def note_on_missed_hits(share: float, high: float, top: TopRows | None, positive
         return ""
     return (
         "The interval assumes that the sample has missed no positives at the very top. If "
-        f"{_NEVER_SEEN:g} in {positives:.4g} were above all other rows, which 1 sample in 20 shows "
-        f"none of, the value would be about {min(1.0, more):.2g}."
+        f"{_NEVER_SEEN:g} in {max(_NEVER_SEEN, positives):.3g} were above all other rows, which at "
+        f"most 1 sample in 20 shows none of, the value would be about {min(1.0, more):.2g}."
     )
 
 
