@@ -265,9 +265,9 @@ def _led_in_tie(high: OnDevice | FloatArray, low: OnDevice | FloatArray) -> OnDe
     return np.where(length < 1, m * n * series, np.where(low <= high, few_low, few_high))
 
 
-def summed_discount(depth: ArrayLike) -> Any:
+def summed_discount(depth: ArrayLike) -> FloatArray:
     r"""The sum of 1 / ln(1 + r) over the places r = 1, ..., depth; between whole depths, linear."""
-    return discount_within(np.zeros_like(depth, dtype=np.float64), depth)
+    return np.asarray(discount_within(np.zeros_like(depth, dtype=np.float64), depth))
 
 
 def discount_within(above: Any, width: Any) -> Any:
