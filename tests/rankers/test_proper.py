@@ -20,8 +20,12 @@ from toprank.losses.proper import (
     balanced,
     canonical,
     from_bayes_risk,
+    get_proper_loss,
 )
+from toprank.objective import LabelledData, PointwiseProblem, PointwiseTask
+from toprank.rankers.proper import _settle
 from toprank.simulate import linear_bipartite
+from toprank.solvers import Result
 
 LOSSES = sorted(PROPER_LOSSES)
 #: Where columns may lie without spoiling a fit.
@@ -287,6 +291,34 @@ def test_a_warm_start_is_at_the_minimum_already(overlapping):
     fit.fit(X + FAR, y)
     assert len(fit.history_) <= 1
     np.testing.assert_allclose(fit.coef_, before, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential", "squared"])
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+@pytest.mark.parametrize("most", [False, True])
+def test_a_warm_start_far_from_the_rows_is_no_worse_than_a_fresh_one(
+    loss, solver, most, overlapping
+):
+    X, y = overlapping
+    few = y * (np.arange(len(y)) % 3 == 0)
+    y = 1 - few if most else few
+    fresh = ProperRanker(loss, solver=solver).fit(X, y)
+    for shift in (-60.0, 60.0, 1000.0):
+        moved = ProperRanker(loss, solver=solver, warm_start=True).fit(X + shift, y).fit(X, y)
+        assert moved.objective_ == pytest.approx(fresh.objective_, rel=1e-6)
+        np.testing.assert_allclose(moved.coef_, fresh.coef_, atol=2e-3)
+
+
+def test_an_intercept_that_a_step_would_make_worse_is_kept(overlapping):
+    X, y = overlapping
+    few = np.arange(len(y)) < len(y) // 5
+    data = LabelledData.of_arrays(X, few, intercepts=1)
+    problem = PointwiseProblem(data, PointwiseTask(get_proper_loss("logistic"), 1e-3))
+    far = np.append(np.zeros(X.shape[1]), 30.0)  # from where Newton's step leads to -1e13
+    assert problem.value(problem.settle_intercept(far)) > 1e6
+    result = Result(far, *problem.value_grad(far), 1, False)
+    _settle(problem, result, None)
+    assert result.coef is far and result.value == problem.value(far)
 
 
 def test_balanced_classes_are_weighed_alike():

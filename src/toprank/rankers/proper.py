@@ -143,10 +143,16 @@ class ProperRanker(LinearRanker):
         return PointwiseTask(self.loss_, self.alpha)
 
     def _start(self, problem: TwoClassProblem) -> tuple[FloatArray, bool]:
-        if self.warm_start and self._has_point(problem):
-            return self._point(problem), True
         share = problem.positive_share  # type: ignore[attr-defined]
-        return np.append(np.zeros(problem.size - 1), self.loss_.link(share)), False
+        best = self.loss_.link(share)
+        if self.warm_start and self._has_point(problem):
+            point = self._point(problem)
+            alike = share * self.loss_.loss(True, best) + (1 - share) * self.loss_.loss(False, best)
+            with overflow_is_handled():
+                # rows far from those of the last fit may lie where the loss is flat or infinite
+                if problem.value(point) <= alike:
+                    return point, True
+        return np.append(np.zeros(problem.size - 1), best), False
 
     def _point(self, problem: TwoClassProblem) -> FloatArray:
         coef = super()._point(problem)
@@ -241,8 +247,11 @@ class ProperRanker(LinearRanker):
 
 def _settle(problem: PointwiseProblem, result: Result, lower: FloatArray | None) -> None:
     """Give the coefficients their best intercept, and certify them."""
-    result.coef = problem.settle_intercept(result.coef)
-    result.value, result.gradient = problem.value_grad(result.coef)
+    settled = problem.settle_intercept(result.coef)
+    value, gradient = problem.value_grad(settled)
+    if not at_rounding(value - result.value, value):
+        return  # from where the loss is flat a step leads too far
+    result.coef, result.value, result.gradient = settled, value, gradient
     penalty = problem.penalty[:-1]
     if np.all(penalty > 0) and abs(result.gradient[-1]) <= _SETTLED:
         room = np.inf if lower is None else (result.coef - lower)[:-1]
