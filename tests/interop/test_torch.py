@@ -274,7 +274,7 @@ def test_pair_sums_on_a_device_are_those_of_the_host(rows, loss, monkeypatch):
     v_there, u_there = torch.tensor(v), torch.tensor(u)
     wanted = [*host.to_outer((0, 1), v), *host.to_inner((1,), u)]
     found = [*there.to_outer((0, 1), v_there), *there.to_inner((1,), u_there)]
-    found += there.slopes(v_there, u_there)
+    found += heights._slopes(there, v_there, u_there)
     for mine, theirs in zip(found, [*wanted, wanted[1], wanted[2]], strict=True):
         np.testing.assert_allclose(mine.numpy(), theirs, rtol=1e-9, atol=1e-12)
 

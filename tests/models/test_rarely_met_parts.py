@@ -28,11 +28,14 @@ from toprank.models.loader import from_bytes
 from toprank.models.moments import Moments
 from toprank.models.payload import build_payload
 from toprank.models.preparation import Preparation
+from toprank.models.ranker_kinds import RANKER_KINDS, RankerRequest
 from toprank.models.rows import TrainingRows
 from toprank.models.schema import Schema, Target
+from toprank.models.steps import TableFit
 from toprank.models.storage import _attach_members, to_bytes
 from toprank.models.summary import FrameLook
 from toprank.models.wishes import find_ends
+from toprank.tuning import Scoring
 
 
 def in_pieces(frame, rows):
@@ -281,3 +284,24 @@ def test_a_child_does_not_wait_for_a_thread_that_was_not_forked(monkeypatch):
         assert not over.is_set()
     over.set()
     thread.join()
+
+
+class NeedsEveryRow(PNormPush):
+    """A ranker that cannot be fitted to a part of the rows."""
+
+    def fit(self, X, y, sample_weight=None):
+        if len(y) < 100:
+            raise ValueError("too few rows")
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("ranker", [PNormPush, NeedsEveryRow])
+def test_where_no_part_can_be_fitted_the_training_scores_are_the_reference(ranker):
+    rows, own = some_rows(100), np.arange(100.0)
+    request, schema = RankerRequest(4.0, None, Scoring("auc"), 0), Schema((Column("x", "number"),))
+    found = TableFit(RANKER_KINDS["pnorm"], request, schema, None).unseen(rows, ranker(), own)
+    if ranker is PNormPush:
+        assert found.source == "out of fold"  # on the scale of the model
+        assert np.std(found.scores) == pytest.approx(np.std(own), rel=0.2)
+    else:
+        assert found.source == "training" and found.scores is own

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from toprank import PNormPush, blocks
-from toprank.objective import highest
+from toprank.objective import data, highest
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((6000, 4))
@@ -42,6 +42,17 @@ def test_more_positives_than_may_come_here_leave_the_path_of_smooth_problems(mon
     assert "highestrows" not in path.passes_
     assert sum(few.passes_.values()) < 0.3 * sum(path.passes_.values())
     assert few.objective_ == pytest.approx(path.objective_, abs=2e-4)
+
+
+def test_a_sample_tells_which_negatives_to_bring_first(monkeypatch):
+    monkeypatch.setattr(highest, "_HIGHEST", 30)
+    monkeypatch.setattr(highest, "_HIGHEST_PER_FEATURE", 1)
+    blind = PNormPush(p=np.inf).fit_blocks(away())
+    monkeypatch.setattr(data, "_COARSE_ROWS", (1000, 1400))
+    monkeypatch.setattr(data, "_COARSE_ROWS_PER_FEATURE", 10)
+    told = PNormPush(p=np.inf).fit_blocks(away())
+    assert told.passes_["highestrows"] < blind.passes_["highestrows"]
+    assert told.objective_ == pytest.approx(blind.objective_, abs=2e-4)
 
 
 def test_negatives_that_stand_higher_later_are_brought_too(monkeypatch):

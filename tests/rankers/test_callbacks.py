@@ -29,6 +29,7 @@ from toprank.blocks import from_arrays
 from toprank.metrics import auc, scorer
 from toprank.models import load_ranker, save_ranker
 from toprank.rankers import callbacks
+from toprank.rankers.common import fits
 
 try:
     from sklearn.callback import ScoringMonitor
@@ -190,6 +191,21 @@ def test_blocks_are_told_of_and_rankers_fitted_again_to_other_rows_are_not():
     diary = Diary()
     ensemble.set_callbacks(diary).refit_members(X, y)
     assert diary.lines == []
+
+
+@needs_callbacks
+def test_a_fit_that_calls_another_is_told_of_once():
+    class OnBlocks(PNormPush):
+        @fits
+        def fit(self, X, y):  # as the fit to a tensor on a GPU does
+            return self.fit_blocks(from_arrays(X, y))
+
+    diary = Diary()
+    found = OnBlocks().set_callbacks(diary).fit(*rows())
+    told = [diary.lines.count(line) for line in ("setup", "begin fit", "end fit", "teardown")]
+    assert told == [1, 1, 1, 1] and diary.lines[-2:] == ["end fit", "teardown"]
+    assert diary.lines.count("end iteration") == found.n_iter_
+    assert not [name for name in vars(found) if name.startswith("_callback")]
 
 
 def test_label_rankers_take_callbacks_too():

@@ -39,6 +39,15 @@ def test_blocks_grow_the_trees_of_memory(rows, how):
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
 
 
+def test_an_xgboost_before_3_grows_the_trees_of_memory_too(rows, monkeypatch):
+    xgboost = pytest.importorskip("xgboost")
+    monkeypatch.delattr(xgboost, "ExtMemQuantileDMatrix", raising=False)
+    X, y, weight = rows
+    ours = PushTrees(**SMALL).fit_blocks(blocks.from_arrays(X, y, weight, block_rows=700))
+    theirs = PushTrees(**SMALL).fit(X, y, weight)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
+
+
 def test_files_grow_the_trees_of_memory_and_are_scored_where_they_lie(rows, tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

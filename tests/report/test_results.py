@@ -70,6 +70,15 @@ def test_every_row_is_scored_by_a_push_that_has_not_seen_it(table, held, numbers
             assert np.all(np.diff(scores[fold == j][order]) > 0)
 
 
+def test_rows_of_some_folds_are_explained_as_all_rows_are(table, held):
+    every = np.arange(len(held.rows))
+    whole = held.explain(table, [every, every])
+    # the highest rows of a p may all be of one fold
+    some = [np.flatnonzero(held.fold == 2)[:3], np.flatnonzero(held.fold == 1)[[5, 1]]]
+    for found, wanted, places in zip(held.explain(table, some), whole, some, strict=True):
+        np.testing.assert_allclose(found, wanted[places])
+
+
 def test_fits_that_start_from_those_to_all_rows_give_the_same_scores(table, held):
     whole = fit_pushes(table, (1.0, 8.0), table.rows, 0)
     again = score_held_out(table, (1.0, 8.0), held.folds, 0, lambda step: None, whole)

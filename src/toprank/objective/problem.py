@@ -160,10 +160,6 @@ class LinearProblem(ABC, Generic[Data]):
         """Return the same problem on rows that are stored in a form that is faster to read."""
         return self
 
-    def hessian_ahead(self, gentler: object, coef: FloatArray) -> FloatArray:
-        """Return about what the Hessian is at the minimum, from the minimum of a gentler price."""
-        raise TypeError(f"{type(self).__name__} does not look ahead")
-
     def bound_by(self, smooth: Any, coef: FloatArray) -> float:
         """Return a lower bound on the minimum that a smooth problem's coefficients tell.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -56,7 +57,7 @@ def overflow_is_handled() -> Iterator[None]:
         yield
 
 
-class Minimiser:
+class Minimiser(ABC):
     """How a linear ranker minimises: its solver, its start, a word after every iteration."""
 
     solver: str
@@ -111,9 +112,9 @@ class Minimiser:
         if has_callbacks(self) and tell_step(self, "iteration", partial(self._at, problem, coef)):
             raise _StoppedByCallback(stopped_at(problem, coef, iteration))
 
+    @abstractmethod
     def _at(self, problem: Any, coef: FloatArray) -> dict[str, object]:
         """What makes a copy of this ranker one that was fitted up to these coefficients."""
-        raise TypeError(f"{type(self).__name__} must define _at")
 
     def _lower(self, problem: TwoClassProblem | PairProblem) -> FloatArray | None:
         """Bounds on what the solver moves: on the coefficients, never on an intercept."""

@@ -77,19 +77,23 @@ class Problem(SmoothProblem, Protocol):
 
     @property
     def tells_ahead(self) -> bool:
-        """Whether there is a `hessian_ahead`."""
+        """Whether there is a `hessian_ahead`: whether it is a `SteepProblem`."""
 
     @property
     def looks_ahead(self) -> bool:
         """Whether it is better than a Hessian where the solver starts."""
 
-    def hessian_ahead(self, gentler: object, coef: FloatArray) -> FloatArray:
-        """Return about what the Hessian is at the minimum, from the minimum of a gentler price."""
-
     def bound_by(self, smooth: Any, coef: FloatArray) -> float:
         """Return a lower bound on the minimum, from where a smooth problem was solved."""
 
     def column_scale(self) -> FloatArray: ...
+
+
+class SteepProblem(Problem, Protocol):
+    """A problem whose Hessian at the minimum a gentler one tells."""
+
+    def hessian_ahead(self, gentler: object, coef: FloatArray) -> FloatArray:
+        """Return about what the Hessian is at the minimum, from the minimum of a gentler price."""
 
 
 @dataclass

@@ -18,7 +18,7 @@ from toprank.solvers.newton import newton
 from toprank.solvers.result import Callback, Log, Result, largest
 
 if TYPE_CHECKING:
-    from toprank.solvers.result import Problem
+    from toprank.solvers.result import Problem, SteepProblem
 
 Minimiser = Callable[..., Result]
 
@@ -73,7 +73,7 @@ def looks_ahead(problem: Problem, minimiser: Minimiser) -> bool:
 
 
 def _look_from_stone(
-    problem: Problem, start: FloatArray, max_iter: int, tol: float, log: Log
+    problem: SteepProblem, start: FloatArray, max_iter: int, tol: float, log: Log
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return where a gentler price has its minimum, about, and the Hessian to expect from there."""
     gentler = problem.gentler(_STONE)

@@ -201,6 +201,18 @@ def test_trees_from_files_are_members(tmp_path):
     assert whole.evaluate_blocks(source).metric("auc").exact
 
 
+@pytest.mark.more
+def test_members_that_split_by_categories_score_the_blocks_of_a_source():
+    rng = np.random.default_rng(1)
+    codes = np.column_stack([rng.integers(0, 6, 600), X[:600, 0]])
+    y = (np.isin(codes[:, 0], [1, 4]) * 2.0 + codes[:, 1] + rng.logistic(size=600) > 1).astype(int)
+    trees = PushTrees(n_estimators=8, categorical_features=[0], calibration="training")
+    ensemble = PushEnsemble([("trees", trees), *LINEAR], cv=3, random_state=0).fit(codes, y)
+    assert "trees" in dict(ensemble.members_)
+    scores = ensemble.score_blocks(blocks.from_arrays(codes, block_rows=250))
+    np.testing.assert_allclose(scores, ensemble.decision_function(codes))
+
+
 @pytest.mark.parametrize(
     ("positives", "message"),
     [(1, "label 1 has a single row"), (2, "one class only in fold . to train on")],

@@ -151,10 +151,6 @@ def _tensors(like: Tensor, *values: object) -> Iterator[Tensor]:
 class _OnDevice(PairSum):
     """Margins of a block of outer rows against all inner rows, on the device of the scores."""
 
-    @staticmethod
-    def supports(loss: Loss) -> bool:
-        return True
-
     def _blocks(self) -> Iterator[tuple[slice, Tensor]]:
         rows = max(1, PAIRS_ON_DEVICE // max(1, len(self.inner)))
         for first in range(0, len(self.outer), rows):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import time as clock
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
@@ -348,18 +349,11 @@ def _block_score(
     model: BaseEstimator, names: NDArray[np.object_] | None
 ) -> Callable[[Matrix], FloatArray]:
     """The score of a fitted member, of the X of a block."""
-    if hasattr(model, "block_score") and _is_of_numbers(model):
-        score: Callable[[Matrix], FloatArray] = model.block_score()
-        return score
+    if hasattr(model, "block_score"):
+        with suppress(ValueError):  # trees that split by categories score tables only
+            score: Callable[[Matrix], FloatArray] = model.block_score()
+            return score
     return _MemberScore(model, names)
-
-
-def _is_of_numbers(model: BaseEstimator) -> bool:
-    try:
-        model.block_score()
-    except ValueError:  # trees that split by categories
-        return False
-    return True
 
 
 def _as_table(X: TableLike, names: NDArray[np.object_] | None) -> TableLike:
