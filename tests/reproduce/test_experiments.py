@@ -10,6 +10,7 @@ from toprank.metrics import auc, push_risk
 from toprank.plots import PairContributionDisplay
 from toprank.reproduce import boosting, facts, push_examples, push_tables, roc_curves, simulated
 from toprank.reproduce.experiment import Setup, verdict_part
+from toprank.reproduce.page import Section, to_markdown
 from toprank.reproduce.push_tables import in_unit_interval
 from toprank.reproduce.roc_curves import roc_counts
 from toprank.reproduce.runner import _KNOWN
@@ -23,6 +24,17 @@ def found(name, data=None, **settings):
 
 def holds(result):
     return {one["claim"]: one["holds"] for one in result["claims"]}
+
+
+def told_of(name, result):
+    """The section of an experiment, as text in one line."""
+    parts = _KNOWN[name].describe(result)
+    return " ".join(to_markdown("", [], [Section(name, name, parts)]).split())
+
+
+def auc_of_one(result, p):
+    cell = next(c for c in result["cells"] if (c["row"], c["column"]) == ("AUC", f"p = {p}"))
+    return cell["mean"] * result["powers_of_ten"]["AUC"]
 
 
 @pytest.mark.parametrize("name", ["table1", "table2"])
@@ -111,6 +123,11 @@ def test_table_3_has_the_order_of_the_paper_and_its_numbers_in_range():
     assert sorted(far)[44] < 5
     assert result["powers_of_ten"]["R2"] == 1e10
     assert result["powers_of_ten"]["DCG"] == 1e3
+    told = told_of("table3", result)
+    at = [cells["R2", f"p = {p}"] for p in (8, 64)]
+    assert f"the mean is {at[0]['mean']:.3f} at p = 8 and {at[1]['mean']:.3f} at p = 64" in told
+    assert f"within the spread of {at[1]['spread']:.2f} between splits" in told
+    assert "we draw 6." in told and "R2 × 1e+10" in told and "DCG × 1e+03" in told
 
 
 @pytest.mark.more
@@ -124,6 +141,14 @@ def test_ionosphere_has_the_paper_s_numbers_with_the_labels_turned_round_only():
     assert printed[at]["mean"] > 1.4 * facts.TABLE_4["DCG"][0]
     for measure in ("R8", "R16"):
         assert turned[measure, "p = 64"]["mean"] < 0.6 * turned[measure, "p = 1"]["mean"]
+    told = told_of("table4", result)
+    # DCG and AUC are in their own units there: no power of ten is left out
+    assert f"as low as the printed 14 (ours is {printed[at]['mean']:.1f})" in told
+    areas = [auc_of_one(result["as_printed"], p) for p in (1, 64)]
+    assert f"it is {areas[0]:.4f} at p = 1 and {areas[1]:.4f} at p = 64" in told
+    inside = sum(cell["verdict"] == "inside" for cell in printed.values())
+    assert f"{inside} of the 49 numbers lie in our range" in told
+    assert told.count("is best for") == 14  # the claims, with both labels
 
 
 def test_folds_and_splits_depend_on_seed_and_repeat_only():
@@ -188,6 +213,30 @@ def test_the_excess_risk_falls_faster_than_the_slow_rate():
         patch.setattr(simulated, "RATE_ROWS", 600)
         risks = np.array([simulated.excess_risks(case, n, 0, 4) for n in sizes])
     assert simulated.exponent(sizes, risks) < -0.6
+
+
+@pytest.mark.more
+def test_the_excess_risk_of_every_model_falls_and_is_drawn_beside_the_rates(monkeypatch):
+    monkeypatch.setattr(simulated, "RATE_ROWS", 300)
+    settings = {"sizes": [50, 150, 450], "repeats": 4}
+    result = found("rates", **settings) | {"settings": settings}
+    risks = np.array([row["risks"] for row in result["rows"]])
+    assert risks.shape == (3, 3, 4) and np.all(risks >= 0)
+    means = risks.mean(axis=2)
+    assert np.all(np.diff(means, axis=1) < 0)
+    assert max(row["exponent"] for row in result["rows"]) < -0.5
+    told = told_of("rates", result)
+    for row, line in zip(result["rows"], means, strict=True):
+        numbers = " | ".join(f"{1000 * mean:.3f}" for mean in line)
+        assert f"{row['title']} | {numbers} | {row['exponent']:.2f} |".replace("  ", " ") in told
+    figure = _KNOWN["rates"].draw(result)
+    sizes = np.array(settings["sizes"])
+    fast = np.log(sizes) / sizes
+    for ax, line in zip(figure.axes, means, strict=True):
+        ours, slow_rate, fast_rate = (one.get_ydata() for one in ax.lines)
+        np.testing.assert_allclose(ours, line)
+        np.testing.assert_allclose(slow_rate, line[0] * np.sqrt(fast / fast[0]))
+        np.testing.assert_allclose(fast_rate, line[0] * fast / fast[0])
 
 
 def test_a_fixed_number_of_rounds_warns_no_one(recwarn):
