@@ -84,12 +84,19 @@ def test_the_splitter_works_in_scikit_learn_with_times_as_groups():
     assert len(result["test_score"]) == 3
 
 
-def test_a_number_is_that_many_stratified_folds():
+def test_a_number_is_that_many_stratified_folds_drawn_at_random():
     ours = folds_of(4, Y)
-    theirs = StratifiedKFold(4).split(np.zeros((60, 1)), Y)
+    theirs = StratifiedKFold(4, shuffle=True, random_state=0).split(np.zeros((60, 1)), Y)
     for (a, b), (c, d) in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(a, c)
         np.testing.assert_array_equal(b, d)
+
+
+def test_no_fold_is_made_of_neighbours():
+    y = np.arange(2000) % 10 == 0
+    for _, test in folds_of(4, y):
+        places = np.bincount(test // 100, minlength=20)  # a quarter of each stretch of the table
+        assert places.min() > 10 and places.max() < 45
 
 
 def test_a_group_is_never_parted():

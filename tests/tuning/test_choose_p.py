@@ -12,6 +12,9 @@ from toprank import IRPush, PNormPush, RankBoost
 from toprank.metrics import scorer
 from toprank.tuning import Candidate, PChoice, Scoring, choose_p
 
+#: How folds are drawn whose number is given.
+DRAWN = {"shuffle": True, "random_state": 0}
+
 
 @pytest.fixture(scope="module")
 def rows():
@@ -35,7 +38,7 @@ def test_the_scores_are_those_of_cross_validation(rows):
     choice = choose_p(PNormPush(), X, y, ps=(1, 8), cv=4, scoring_kwargs={"k": 20})
     for line, p in zip(choice.fold_scores[1:], (1, 8), strict=True):
         expected = cross_val_score(
-            PNormPush(p), X, y, cv=StratifiedKFold(4), scoring=scorer("precision_at", k=20)
+            PNormPush(p), X, y, cv=StratifiedKFold(4, **DRAWN), scoring=scorer("precision_at", k=20)
         )
         np.testing.assert_allclose(line, expected)
 
@@ -66,7 +69,7 @@ def test_a_baseline_of_ones_own_takes_the_place_of_logistic_regression(rows):
     options = {"ps": (2,), "cv": 3, "scoring": "auc"}
     choice = choose_p(PNormPush(), X, y, baseline=own, baseline_name="shrunken", **options)
     assert choice.candidates[0].name == "shrunken"
-    expected = cross_val_score(own, X, y, cv=StratifiedKFold(3), scoring="roc_auc")
+    expected = cross_val_score(own, X, y, cv=StratifiedKFold(3, **DRAWN), scoring="roc_auc")
     np.testing.assert_allclose(choice.fold_scores[0], expected)
     without = choose_p(PNormPush(), X, y, ps=(2,), cv=3, baseline=None)
     assert len(without.candidates) == 1 and without.pushes

@@ -46,7 +46,7 @@ def test_the_scores_of_the_grid_are_those_of_a_grid_search(rows):
         PNormPush(tol=1e-9),
         {"p": (1, 4, 16), "alpha": (1e-1, 1e-3)},
         scoring=scorer("auc"),
-        cv=StratifiedKFold(3),
+        cv=StratifiedKFold(3, shuffle=True, random_state=0),
     ).fit(X, y)
     expected = {
         (params["p"], params["alpha"]): score

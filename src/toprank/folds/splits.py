@@ -118,8 +118,10 @@ def folds_of(
     ----------
     cv : int, splitter or iterable
         A number means that many folds: in the order of time where ``time`` is given, whole groups
-        where ``groups`` is, and otherwise stratified by the class. It is lowered to the number
-        of rows (or groups) in the smaller class.
+        where ``groups`` is, and otherwise stratified by the class. Groups and rows are drawn at
+        random, always in the same way: neighbours in a table are often alike, and folds of
+        neighbours are not what new rows are. It is lowered to the number of rows (or groups) in
+        the smaller class.
     y : array-like of shape (n,)
         Labels.
     groups : array-like of shape (n,), optional
@@ -195,7 +197,7 @@ def _splitter(
         )
     n_splits = min(n_splits, fewest)
     if groups is None:
-        return StratifiedKFold(n_splits), None
+        return StratifiedKFold(n_splits, shuffle=True, random_state=0), None
     return StratifiedGroupKFold(n_splits, shuffle=True, random_state=0), units
 
 

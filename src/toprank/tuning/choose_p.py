@@ -86,7 +86,7 @@ def choose_p(
     scoring_kwargs : mapping, optional
         Parameters of the metric, such as ``{"k": 100}``; by default the top tenth of the list.
     cv : int, splitter or iterable, default=5
-        Folds; a number means that many stratified folds.
+        Folds; a number means that many stratified folds, drawn at random by a fixed seed.
     groups : array-like of shape (n,), optional
         Rows of one group stay in one fold.
     time : array-like of shape (n,), optional

@@ -77,14 +77,13 @@ class PNormPushCV(ShownInterval, LinearRanker):
         Parameters of the metric, such as ``{"k": 0.01}``; by default the top tenth of the list.
         A share is the same depth in a fold as in the whole list; a count is not.
     cv : int, splitter or iterable, default=5
-        Folds. A number means that many stratified folds, of whole groups if ``fit`` is given
-        groups; it is lowered to the number of rows in the smaller class.
+        Folds. A number means that many stratified folds, drawn at random by a fixed seed, of whole
+        groups if ``fit`` is given groups; it is lowered to the number of rows in the smaller class.
         `toprank.tuning.TimeOrderedSplit` trains on the past, with a gap for labels that mature
         late; pass it the times as groups.
     n_repeats : int, default=1
-        How often the folds are drawn where ``cv`` is a number: the first time in the order of the
-        rows, then at random. The mean over several draws is steadier where positives are few.
-        The outer folds of a nested interval are drawn as often.
+        How often the folds are drawn where ``cv`` is a number. The mean over several draws is
+        steadier where positives are few. The outer folds of a nested interval are drawn as often.
     alphas : sequence of float
         The L2 penalties to try, on the normalised objective; positive.
     rule : {"best", "one_standard_error"}, default="best"

@@ -127,7 +127,7 @@ def inner_folds(
 ) -> list[Fold]:
     """Return the folds to choose on, as positions among the inner rows.
 
-    Where their number is given they are drawn ``repeats`` times, at random from the second on.
+    Where their number is given they are drawn ``repeats`` times.
     """
     if isinstance(cv, Integral) or (hasattr(cv, "split") and not isinstance(cv, PredefinedSplit)):
         part = rows.take(inner)

@@ -88,8 +88,9 @@ class PushEnsemble(
     metric_kwargs : dict, optional
         Its parameters, such as ``{"k": 100}``.
     cv : int, splitter, iterable or "auto", default="auto"
-        Folds. A number means that many stratified folds, of whole groups where ``fit`` is given
-        groups, in the order of time where it is given times. "auto" is the number of ``quality``.
+        Folds. A number means that many stratified folds, drawn at random by a fixed seed, of whole
+        groups where ``fit`` is given groups, in the order of time where it is given times. "auto"
+        is the number of ``quality``.
     max_seconds : float, optional
         Members whose first folds say that they would not end in time are left out, the last of
         the list first; the first member never is.
