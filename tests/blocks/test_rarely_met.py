@@ -14,7 +14,7 @@ from scipy import sparse
 from toprank import blocks
 from toprank.blocks import Block, BlockSource, Units, decoded
 from toprank.blocks.columns import Columns
-from toprank.blocks.cuda_plans import _SHARED, plan_for, tile_plan_for
+from toprank.blocks.cuda_plans import _SHARED, plan_for, tile_plan_for, turned_plan_for
 from toprank.blocks.design import HostDesign, SparseTile
 from toprank.blocks.drawn import draw_rows
 from toprank.blocks.memory import gather_blocks
@@ -192,7 +192,12 @@ def test_a_matrix_is_a_tile_of_its_own():
 @pytest.mark.parametrize("size", [2, 4, 8])
 @pytest.mark.parametrize("by_column", [False, True])
 def test_the_blocks_of_a_plan_fit_into_the_memory_that_they_share(columns, size, by_column):
-    for plan in (plan_for(columns, size, by_column), tile_plan_for(columns, size, by_column)):
+    plans = (
+        plan_for(columns, size, by_column),
+        tile_plan_for(columns, size, by_column),
+        turned_plan_for(columns, size),
+    )
+    for plan in plans:
         if plan is not None:
             blocks_there = plan.blocks(columns, size)
             assert blocks_there >= 1 and plan.threads <= 1024

@@ -12,7 +12,12 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from toprank import IRPush, PNormPush, ProperRanker, blocks  # noqa: E402
 from toprank.blocks import Block, Units  # noqa: E402
-from toprank.blocks.cuda_plans import plan_for, tile_plan_for  # noqa: E402
+from toprank.blocks.cuda_plans import (  # noqa: E402
+    plan_for,
+    read_at_once,
+    tile_plan_for,
+    turned_plan_for,
+)
 from toprank.blocks.device import DeviceDesign  # noqa: E402
 from toprank.objective.device_sums import count_scores  # noqa: E402
 from toprank.objective.labelled import OpenBlock, View  # noqa: E402
@@ -134,6 +139,72 @@ def test_warps_cover_every_column_once(size, by_column):
         if tiles is not None:
             assert tiles.rows <= tiles.threads <= 1024 and tiles.rows * size % 16 == 0
             assert tiles.shared(columns, size) <= 227 * 1024
+
+
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_lanes_that_are_rows_first_cover_every_column_once(size):
+    for columns in range(1, 1025):
+        plan = turned_plan_for(columns, size)
+        if plan is None:
+            continue
+        assert plan.shared(columns, size) <= 227 * 1024
+        assert plan.blocks(columns, size) * plan.threads >= 256 or plan.resident < 2
+        assert 32 * plan.per_lane % plan.tile == 0
+        if plan.taken == 0:  # each lane has rows of its own
+            assert plan.tile == 32 * plan.per_lane and columns <= 32
+        else:
+            assert plan.taken <= read_at_once(columns, size) and plan.taken % size == 0
+    assert turned_plan_for(100, 8) is None
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("d", [4, 10, 13, 24, 30, 40, 64, 66, 100, 180, 300, 600])
+def test_rows_that_begin_anywhere_are_summed_alike(d, kind, gpu):
+    X, positive, weight = table(1_234, d, seed=d, weighted=d % 4 == 0)
+    X = torch.as_tensor(X).to(getattr(torch, kind))
+    units = Units(np.linspace(-1, 1, d)) if d % 3 == 0 else Units()
+    host, rows = both(X.double().numpy(), positive, weight, units, gpu)
+    coef = np.random.default_rng(1).normal(size=d) / np.sqrt(d)
+    want = host.sum_tilted(coef, TILTS[:1])
+    for before in (0, 1, 3, 8):
+        longer = torch.full((X.numel() + before + 9,), float("nan"), dtype=X.dtype, device=gpu)
+        stored = longer[before : before + X.numel()].view(X.shape).copy_(X)
+        beside = OpenBlock(Block(0, stored, rows.block.y, rows.block.weight), rows.view)
+        assert_same(beside.sum_tilted(coef, TILTS[:1]), want)
+        assert_same(beside.sum_tilted(coef, TILTS[:1], keep=True), want)
+        kept = beside.design.to_host(beside.scores(coef))
+        np.testing.assert_allclose(kept, host.scores(coef), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("d", [1, 3, 100, 1000])
+def test_rows_are_copied_as_they_are(d, kind, device):
+    wide = torch.randn((400, d + 3), device=device).to(getattr(torch, kind))
+    for X in (wide[:, :d], wide[:, :d].contiguous(), wide[:, :d].T.contiguous().T):
+        design = DeviceDesign(X, Units())
+        for rows in (np.arange(3, 400, 7), np.array([5, 5, 0]), np.arange(0)):
+            got = design.thin(rows)
+            assert got.dtype == X.dtype and torch.equal(got, X[torch.as_tensor(rows)])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("d", [10, 30, 40, 100, 300])
+def test_no_infinity_of_16_bits_is_hidden(d, kind, bad, gpu):
+    X, positive, _ = table(500, d)
+    for column in (d - 1, d - 2):
+        for slope in (1.0, 0.0, -1.0):
+            stored = torch.as_tensor(X).to(getattr(torch, kind))
+            stored[77, column] = bad
+            rows = OpenBlock(
+                Block(0, stored.to(gpu), torch.as_tensor(positive, device=gpu)),
+                View(np.array([False, True])),
+            )
+            coef = np.full(d, 0.1)
+            coef[column] = slope
+            ((pos, neg),) = rows.sum_tilted(coef, TILTS[:1])
+            sums = np.concatenate([[pos.mass, neg.mass], pos.moment, neg.moment])
+            assert not np.all(np.isfinite(sums))
 
 
 @given(st.floats(-1e4, 1e4), st.integers(0, 1000), st.booleans())

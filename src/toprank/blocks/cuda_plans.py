@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: Columns up to which a lane may take a whole row, and up to which it does by columns.
 _NARROW = 12
@@ -112,10 +112,129 @@ class TilePlan:
         return max(1, min(self.resident, _SHARED // each))
 
 
+@dataclass(frozen=True)
+class TurnedPlan:
+    """How warps share out a table by rows that they go over twice, first by rows, then by columns.
+
+    Attributes
+    ----------
+    tile : int
+        Rows that a warp holds in shared memory.
+    stages : int
+        Tiles that a warp has room for.
+    resident : int
+        Blocks that a multiprocessor should hold.
+    per_lane : int
+        Rows that a lane scores.
+    together : int
+        Turns of a loop over rows that are summed together.
+    taken : int
+        Bytes that a lane reads at once to sum columns; 0 where each lane sums rows of its own, and
+        has read them already.
+    teams : int
+        Warps of a block, each of which is a team of its own.
+    """
+
+    tile: int
+    stages: int
+    resident: int
+    per_lane: int = 1
+    together: int = 4
+    taken: int = 0
+    teams: int = 4
+    warps: int = 1
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.teams * 32
+
+    @property
+    def rows(self) -> int:
+        """Rows that a block works on at once."""
+        return self.tile * self.teams
+
+    def shared(self, columns: int, size: int) -> int:
+        """Bytes of shared memory that a block asks for."""
+        row = columns * size
+        if row % _PIECE == 0:
+            stage = self.tile * (row // _PIECE | 1) * _PIECE
+        else:
+            stage = (-(-self.tile * row // _PIECE) + 1) * _PIECE
+        slopes = (columns + 1) // 2 * 16
+        return 32 + slopes + self.teams * (self.stages * stage + self.tile * 16)
+
+    def blocks(self, columns: int, size: int) -> int:
+        """Blocks that a multiprocessor should hold."""
+        each = self.shared(columns, size) + _SHARED_PER_BLOCK
+        return max(1, min(self.resident, _SHARED // each))
+
+
+#: The most columns, and the plan for tables by rows of no more, by the size of an entry: first
+#: lanes that sum rows of their own, then those that sum columns.
+_ALONE = {
+    2: (
+        (3, None),
+        (6, TurnedPlan(64, 2, 4, 2)),
+        (12, TurnedPlan(64, 2, 3, 2)),
+        (16, TurnedPlan(32, 4, 4)),
+        (24, TurnedPlan(32, 2, 3)),
+        (32, TurnedPlan(32, 4, 2)),
+    ),
+    4: ((65, None),),
+}
+_TURNED = {
+    2: (
+        (63, TurnedPlan(64, 2, 5, 2, 8)),
+        (130, TurnedPlan(32, 2, 4)),
+        (250, TurnedPlan(32, 1, 4)),
+        (500, TurnedPlan(16, 1, 5)),
+        (700, TurnedPlan(16, 1, 2, 1, 2)),
+    ),
+    4: (
+        (104, TurnedPlan(32, 2, 2)),
+        (208, TurnedPlan(16, 2, 2)),
+        (320, TurnedPlan(8, 1, 4, 1, 2)),
+    ),
+}
+#: The share of the lanes that must have a column to sum.
+_BUSY = {2: 0.65, 4: 0.75}
+
+
+def read_at_once(columns: int, size: int) -> int:
+    """Bytes of a row that can be read at once, wherever the row begins in a dense table."""
+    row = columns * size
+    return min(_PIECE, row & -row)
+
+
+def turned_plan_for(columns: int, size: int) -> TurnedPlan | None:
+    """Return a plan for warps that go over rows twice, None where others take less time."""
+    for most, alone in _ALONE.get(size, ()):
+        if columns <= most:
+            return alone
+    for most, plan in _TURNED.get(size, ()):
+        if columns <= most:
+            busy, taken = _take(columns, size)
+            return replace(plan, taken=taken) if busy >= _BUSY[size] else None
+    return None
+
+
+def _take(columns: int, size: int) -> tuple[float, int]:
+    """Return the largest share of lanes with a column to sum, and the bytes to take for it."""
+    found, taken = (0.0, 0), size
+    while taken <= read_at_once(columns, size):
+        takes = columns * size // taken
+        busy = 32 // takes * takes / 32 if takes <= 16 else takes / (-(-takes // 32) * 32)
+        found = max(found, (busy, -taken))
+        taken *= 2
+    return found[0], -found[1]
+
+
 #: The most columns, and the plan for tables by columns of no more, by the size of an entry.
 _TILES = {
     4: (
-        (230, TilePlan(64, 8, 2)),
+        (128, TilePlan(64, 4, 3)),
+        (230, TilePlan(32, 4, 3)),
         (320, TilePlan(32, 8, 2)),
         (390, TilePlan(64, 16, 1)),
         (700, TilePlan(32, 16, 1)),
@@ -136,7 +255,7 @@ def tile_plan_for(columns: int, size: int, by_column: bool) -> TilePlan | None:
     """Return a plan for tiles in shared memory, None where rows in registers take less time."""
     if not by_column or size == 8 or columns <= (80 if size == 4 else 44):
         return None
-    if columns % _EVEN == 0 and columns <= (220 if size == 4 else 60):
+    if columns % _EVEN == 0 and columns <= (160 if size == 4 else 60):
         return None  # lanes that take five or ten columns each have all something to do
     for most, plan in _TILES[size]:
         if columns <= most:

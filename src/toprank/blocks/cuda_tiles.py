@@ -21,31 +21,41 @@ SOURCE = r"""
 #define SHARES (THREADS / COLUMNS > 0 ? THREADS / COLUMNS : 1)  // threads that share a column
 #define TAKEN ((COLUMNS + THREADS - 1) / THREADS)               // columns that a thread takes
 #define CHAINS (PER_LANE >= 4 ? 2 : 8 / PER_LANE)    // sums that do not wait for each other
+#define AT_ONCE (THREADS / SIXTEENS)               // columns of which the threads copy a piece
 #define BESIDE 8                                   // rows of no weight before and after a tile
 
 __device__ __forceinline__ void copy_16(unsigned to, const char* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes));
 }
 
+__device__ __forceinline__ void copy_16(unsigned to, const char* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
+}
+
 // Bytes by which a column's first entry lies beyond a multiple of 16.
 #define BEYOND(c) (ALIGNED ? 0u : (low + (unsigned)(c) * low_stride) & 15u)
 
-// Ask for the rows of a tile; what lies beyond the last row is zero.
+// Ask for the rows of a tile; what lies beyond the last row is zero. A thread always copies the
+// same piece of a column.
 __device__ __forceinline__ void ask(
     unsigned to, const Entry* X, long long first, long long stride, int n, unsigned low,
     unsigned low_stride) {
-  const bool inside = first + ROWS + BESIDE <= n;
-  for (int i = threadIdx.x; i < COLUMNS * SIXTEENS; i += THREADS) {
-    const int c = i / SIXTEENS, piece = i - c * SIXTEENS;
-    const char* column = (const char*)(X + c * stride);
-    const char* from = column + first * SIZE - BEYOND(c) + piece * 16;
-    int bytes = 16;
-    if (!inside) {
-      const long long left = column + (long long)n * SIZE - from;
-      bytes = left >= 16 ? 16 : left > 0 ? (int)left : 0;
-      if (bytes == 0) from = (const char*)((unsigned long long)X & ~15ull);
+  const int beginning = threadIdx.x / SIXTEENS, piece = threadIdx.x - beginning * SIXTEENS;
+  if (beginning >= AT_ONCE) return;
+  const char* at = (const char*)(X + beginning * stride + first) + piece * 16;
+  const long long apart = AT_ONCE * stride * SIZE;
+  to += beginning * PITCH + piece * 16;
+  if (first + ROWS + BESIDE <= n) {
+#pragma unroll 4
+    for (int c = beginning; c < COLUMNS; c += AT_ONCE, at += apart, to += AT_ONCE * PITCH)
+      copy_16(to, at - BEYOND(c));
+  } else {
+    for (int c = beginning; c < COLUMNS; c += AT_ONCE, at += apart, to += AT_ONCE * PITCH) {
+      const char* from = at - BEYOND(c);
+      const long long left = (const char*)(X + c * stride + n) - from;
+      const int bytes = left >= 16 ? 16 : left > 0 ? (int)left : 0;
+      copy_16(to, bytes ? from : (const char*)((unsigned long long)X & ~15ull), bytes);
     }
-    copy_16(to + c * PITCH + piece * 16, from, bytes);
   }
 }
 

@@ -18,8 +18,16 @@ from numpy.typing import NDArray
 
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
-from toprank.blocks import cuda_rows, cuda_tiles
-from toprank.blocks.cuda_plans import Plan, TilePlan, plan_for, tile_plan_for
+from toprank.blocks import cuda_rows, cuda_tiles, cuda_turned
+from toprank.blocks.cuda_plans import (
+    Plan,
+    TilePlan,
+    TurnedPlan,
+    plan_for,
+    read_at_once,
+    tile_plan_for,
+    turned_plan_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +63,14 @@ _TYPES = {
         "(double)__uint_as_float((unsigned)v << 16)",
         "((double)__uint_as_float((e) % 2 ? w[(e) / 2] & 0xffff0000u : w[(e) / 2] << 16))",
     ),
+}
+
+#: How the e-th entry of 16 bits, e odd, becomes a double by shifts alone, times 1 / SCALE^2, and
+#: SCALE: its exponent is that of its type, counted from the smallest of a double. Infinities become
+#: finite.
+_SHIFTED = {
+    "torch.bfloat16": ("__hiloint2double((int)w[(e) / 2] >> 3 & 0x8fffe000, 0)", "0x1p448"),
+    "torch.float16": ("__hiloint2double((int)w[(e) / 2] >> 6 & 0x81fffc00, 0)", "0x1p504"),
 }
 
 _COMMON = r"""
@@ -110,38 +126,21 @@ class Kernels:
 
     def __init__(self, X: Tensor, weighted: bool, centred: bool, scored: bool = False):
         torch_utils = importlib.import_module("torch.cuda._utils")
-        columns = int(X.shape[1])
-        by_column, stride = layout(X)
-        entry, size, to_double, unpack = _TYPES[str(X.dtype)]
-        self.plan: Plan | TilePlan
-        room = _shared_memory(X.device)
-        tiles = tile_plan_for(columns, size, by_column)
-        if tiles is None or tiles.shared(columns, size) > room:
-            tiles, self.plan = None, plan_for(columns, size, by_column)
-            fits = stride == columns and self.plan.shared(columns, size) <= room
-            stages = self.plan.stages if fits else 0
-            own: dict[str, str | int] = {
-                "LANES": self.plan.lanes,
-                "SLOTS": self.plan.slots,
-                "TEAMS": self.plan.teams,
-                "BATCH": self.plan.batch,
-                "AHEAD": int(self.plan.ahead and not stages),
-                "BY_COLUMN": int(by_column),
-            }
-        else:
-            self.plan, stages = tiles, tiles.stages
-            aligned = X.data_ptr() % 16 == 0 and stride * size % 16 == 0
-            own = {"ROWS": tiles.rows, "ALIGNED": int(aligned), "UNPACK(w, e)": unpack}
+        columns, size = int(X.shape[1]), X.element_size()
+        self.plan = _plan(X, centred)
+        body, own = _source_of(self.plan, X)
+        stages = int(own["STAGES"])
         self.blocks = self.plan.blocks(columns, size)
         self.shared = self.plan.shared(columns, size) if stages else 0
         #: A kernel that asks for rows ahead stays; others are started anew as places get free.
         self.waves = 1 if stages else _WAVES
+        entry, _, to_double, unpack = _TYPES[str(X.dtype)]
         defined = {
             "ENTRY": entry,
             "TO_DOUBLE": to_double,
+            "UNPACK(w, e)": unpack,
             "COLUMNS": columns,
             "WARPS": self.plan.warps,
-            "STAGES": stages,
             "FEWEST_BLOCKS": self.blocks,
             "WEIGHTED": int(weighted),
             "CENTRED": int(centred),
@@ -150,7 +149,6 @@ class Kernels:
             **own,
         }
         lines = [f"#define {name} {value}" for name, value in defined.items()]
-        body = cuda_rows.SOURCE if tiles is None else cuda_tiles.SOURCE
         source = "\n".join([*lines, _COMMON, body, _FINISH])
         binary, _ = torch_utils._nvrtc_compile(source, "tilted")
         loaded = torch_utils._cuda_load_module(binary, ["tilted", "finish"])
@@ -159,6 +157,60 @@ class Kernels:
         self.driver = torch_utils._get_gpu_runtime_library()
         if self.shared:
             check(self.driver.cuFuncSetAttribute(self.tilted, _MOST_SHARED, self.shared))
+
+
+def _plan(X: Tensor, centred: bool) -> Plan | TilePlan | TurnedPlan:
+    """How the threads share out a table."""
+    columns, size, (by_column, stride) = int(X.shape[1]), X.element_size(), layout(X)
+    room = _shared_memory(X.device)
+    plan: TilePlan | TurnedPlan | None = tile_plan_for(columns, size, by_column)
+    if not by_column and stride == columns and not (centred and size > 2):
+        # rows are read several entries at a time, and no centre is subtracted from each
+        aligned = _begins_at(X, read_at_once(columns, size))
+        plan = turned_plan_for(columns, size) if aligned else None
+    if plan is None or plan.shared(columns, size) > room:
+        return plan_for(columns, size, by_column)
+    return plan
+
+
+def _source_of(plan: Plan | TilePlan | TurnedPlan, X: Tensor) -> tuple[str, dict[str, str | int]]:
+    """The source of a plan's kernel, and what is defined in it alone."""
+    columns, size, (by_column, stride) = int(X.shape[1]), X.element_size(), layout(X)
+    if isinstance(plan, TilePlan):
+        aligned = int(_begins_at(X, 16))
+        return cuda_tiles.SOURCE, {"STAGES": plan.stages, "ROWS": plan.rows, "ALIGNED": aligned}
+    if isinstance(plan, TurnedPlan):
+        shifted, scale = _SHIFTED.get(str(X.dtype), ("UNPACK(w, e)", "1.0"))
+        return cuda_turned.SOURCE, {
+            "STAGES": plan.stages,
+            "ROWS": plan.tile,
+            "TEAMS": plan.teams,
+            "PER_LANE": plan.per_lane,
+            "TOGETHER": plan.together,
+            "ALONE": int(plan.taken == 0),
+            "BYTES": size,
+            "READ_AT_ONCE": read_at_once(columns, size),
+            "TAKEN_AT_ONCE": plan.taken or size,
+            "PADDED": int(columns * size % 16 == 0),
+            "SHIFTED(w, e)": shifted,
+            "SCALE": scale,
+        }
+    fits = stride == columns and plan.shared(columns, size) <= _shared_memory(X.device)
+    stages = plan.stages if fits else 0
+    return cuda_rows.SOURCE, {
+        "STAGES": stages,
+        "LANES": plan.lanes,
+        "SLOTS": plan.slots,
+        "TEAMS": plan.teams,
+        "BATCH": plan.batch,
+        "AHEAD": int(plan.ahead and not stages),
+        "BY_COLUMN": int(by_column),
+    }
+
+
+def _begins_at(X: Tensor, multiple: int) -> bool:
+    """Whether every row, or every column, begins at a multiple of so many bytes."""
+    return X.data_ptr() % multiple == 0 and layout(X)[1] * X.element_size() % multiple == 0
 
 
 def _shared_memory(device: torch.device) -> int:
@@ -191,11 +243,10 @@ def kernels_for(X: Tensor, weighted: bool, centred: bool, scored: bool = False) 
     if torch.version.cuda is None or str(X.dtype) not in _TYPES:
         return None
     by_column, stride = layout(X)
-    size = X.element_size()
-    aligned = X.data_ptr() % 16 == 0 and stride * size % 16 == 0
-    dense = stride == X.shape[1]
+    size, dense = X.element_size(), stride == X.shape[1]
+    begins = _begins_at(X, 16), _begins_at(X, read_at_once(X.shape[1], size))
     asked = weighted, centred, scored
-    key = X.device.index, X.shape[1], X.dtype, by_column, *asked, aligned, dense
+    key = X.device.index, X.shape[1], X.dtype, by_column, *asked, *begins, dense
     if key not in _COMPILED:
         try:
             with torch.cuda.device(X.device):
