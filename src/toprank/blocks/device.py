@@ -98,12 +98,17 @@ class DeviceDesign(Design):
     def count_labels(block: Block) -> LabelCounts:
         if block.y is None:
             raise ValueError("The source has no labels; give y to blocks.from_torch.")
+        torch = require("torch", "torch")
+        if block.weight is None and block.y.dtype == torch.bool and len(block.y):
+            true = count_true(block.y)
+            rows = np.array([len(block.y) - true, true], dtype=np.int64)
+            there = rows > 0
+            return _counted(block, np.array([False, True])[there], rows[there])
         labels = distinct(block.y)
         if block.weight is None:
             last = [count_true(block.y == label) for label in labels[1:].tolist()]
             rows = np.array([len(block.y) - sum(last), *last][: len(labels)], dtype=np.int64)
-            counts = BlockCounts(labels, rows, rows)
-            return LabelCounts(labels, rows.astype(np.float64), {block.index: counts})
+            return _counted(block, labels, rows)
         members = [block.y == label for label in labels.tolist()]
         rows = np.array([int(m.sum()) for m in members], dtype=np.int64)
         weight = block.weight.double()
@@ -169,7 +174,12 @@ class DeviceDesign(Design):
         return (chosen if chosen.dtype.itemsize >= 4 else chosen.double()).cpu().numpy()
 
     def thin(self, rows: OnDevice | IntArray) -> Tensor | StoredRows:
-        return self.X[rows.tensor if isinstance(rows, OnDevice) else on_device(rows, self.X)]
+        chosen = rows.tensor if isinstance(rows, OnDevice) else on_device(rows, self.X)
+        if self.kernel == "triton" and self.X.stride(1) == 1 and chosen.dtype == self.torch.int64:
+            from toprank.blocks.kernels_moments import gather_rows
+
+            return gather_rows(self.X, chosen)
+        return self.X[chosen]
 
     def every(self, step: int) -> DeviceDesign:
         """Return the design of every so many rows."""
@@ -210,6 +220,12 @@ class DeviceDesign(Design):
 
     def sizes(self, v: OnDevice | FloatArray) -> FloatArray:
         return super().sizes(v if isinstance(v, OnDevice) else self.vector(v))
+
+
+def _counted(block: Block, labels: AnyArray, rows: IntArray) -> LabelCounts:
+    """The counts of rows without weights."""
+    counts = BlockCounts(labels, rows, rows)
+    return LabelCounts(labels, rows.astype(np.float64), {block.index: counts})
 
 
 def first_bad(block: Block) -> Bad | None:

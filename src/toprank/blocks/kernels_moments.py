@@ -8,7 +8,10 @@ seldom read. What stands for chance is a sequence of numbers of equal distances 
 The moments come from the GPU's units for matrices. A program takes two blocks of columns and some
 of the rows, reads them where they lie, and adds up the products of what lies between them and the
 middle of their class. An entry becomes the sum of two numbers of eight bits, which those units
-read; of their four products the smallest is left out.
+read; of their four products the smallest is left out. One block of columns with itself takes two
+products, since the third is the transpose of the second.
+
+Rows that are drawn evenly, for a sample, are copied here too.
 """
 
 from __future__ import annotations
@@ -23,13 +26,18 @@ if TYPE_CHECKING:
 
 #: Numbers that equal steps of this share of a circle leave as far apart as any step can.
 GOLDEN = 0.6180339887498949
+#: Entries that a program copies.
+_GATHERED = 2048
 #: Rows that a program of the drawing looks at.
 _LOOKED_AT = 1024
-#: Columns from which a block has 64 of them, not 32; the rows read at once; and the programs that a
-#: GPU should have to do.
-_WIDE = 33
-_HEIGHTS = {32: 128, 64: 64}
-_PROGRAMS = 1536
+#: Columns of a block: rows of it that are read at once, and the warps of a program. One block holds
+#: all columns where it can.
+_SHAPES = {32: (128, 4), 64: (64, 4), 128: (128, 8)}
+#: Columns up to which two of the widest blocks take less time than more of half their width.
+_TWO_BLOCKS = 256
+#: Programs that a GPU should have to do.
+_PROGRAMS = 1056
+_PROGRAMS_OF_WIDE = 528
 _WARPS = 4
 #: Numbers that the programs may leave to be added up.
 _LEFT = 1 << 25
@@ -92,21 +100,48 @@ def _moments() -> JITFunction:
                 count = tl.load(count_at + place, mask=there, other=0.0)
                 root, is_pos = tl.sqrt(tl.abs(count))[:, None], (count > 0.0)[:, None]
                 at_one = X_at + row + one[None, :].to(tl.int64) * across
-                at_other = X_at + row + other[None, :].to(tl.int64) * across
                 a = tl.load(at_one, mask=there[:, None] & in_one[None, :], other=0.0)
-                b = tl.load(at_other, mask=there[:, None] & in_other[None, :], other=0.0)
                 a = (a.to(tl.float32) - tl.where(is_pos, one_pos, one_neg)) * root
-                b = (b.to(tl.float32) - tl.where(is_pos, other_pos, other_neg)) * root
-                a_high, b_high = a.to(tl.bfloat16), b.to(tl.bfloat16)
+                a_high = a.to(tl.bfloat16)
                 a_low = (a - a_high.to(tl.float32)).to(tl.bfloat16)
-                b_low = (b - b_high.to(tl.float32)).to(tl.bfloat16)
-                total = tl.dot(tl.trans(a_high), b_high, total)
-                total = tl.dot(tl.trans(a_high), b_low, total)
-                total = tl.dot(tl.trans(a_low), b_high, total)
+                if blocks == 1:  # half of the sum, which is its own transpose
+                    half = (0.5 * a_high.to(tl.float32)).to(tl.bfloat16)
+                    total = tl.dot(tl.trans(a_high), half, total)
+                    total = tl.dot(tl.trans(a_high), a_low, total)
+                else:
+                    at_other = X_at + row + other[None, :].to(tl.int64) * across
+                    b = tl.load(at_other, mask=there[:, None] & in_other[None, :], other=0.0)
+                    b = (b.to(tl.float32) - tl.where(is_pos, other_pos, other_neg)) * root
+                    b_high = b.to(tl.bfloat16)
+                    b_low = (b - b_high.to(tl.float32)).to(tl.bfloat16)
+                    total = tl.dot(tl.trans(a_high), b_high, total)
+                    total = tl.dot(tl.trans(a_high), b_low, total)
+                    total = tl.dot(tl.trans(a_low), b_high, total)
             out = out_at + part.to(tl.int64) * d * d + one[:, None] * d + other[None, :]
             tl.store(out, total, mask=in_one[:, None] & in_other[None, :])
 
     return moments
+
+
+@cache
+def _gather() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def gather(  # type: ignore[no-untyped-def]
+        X_at, stride: tl.constexpr, rows_at, out_at, n, d: tl.constexpr,
+        height: tl.constexpr, width: tl.constexpr,
+    ):  # fmt: skip
+        place = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
+        column = tl.arange(0, width)
+        there = place < n
+        row = tl.load(rows_at + place, mask=there, other=0)
+        mask = there[:, None] & (column < d)[None, :]
+        x = tl.load(X_at + row[:, None] * stride + column[None, :], mask=mask)
+        tl.store(out_at + place[:, None] * d + column[None, :], x, mask=mask)
+
+    return gather
 
 
 def draw_rows(
@@ -142,17 +177,42 @@ def drawn_moments(X: Tensor, rows: Tensor, count: Tensor, middles: Tensor) -> Te
     """
     torch = importlib.import_module("torch")
     d, n = int(X.shape[1]), len(rows)
-    width = 32 if d < _WIDE else 64
-    height, blocks = _HEIGHTS[width], -(-d // width)
+    several = 128 if d <= _TWO_BLOCKS else 64
+    width = next((width for width in _SHAPES if d <= width), several)
+    (height, warps), blocks = _SHAPES[width], -(-d // width)
+    programs = _PROGRAMS_OF_WIDE if width == 128 else _PROGRAMS
     pairs = blocks * (blocks + 1) // 2
-    parts = max(1, min(_PROGRAMS // pairs, _LEFT // d**2, -(-n // height)))
+    parts = max(1, min(programs // pairs, _LEFT // d**2, -(-n // height)))
     each = -(-n // (parts * height)) * height
     sums = torch.zeros((parts, d, d), dtype=torch.float32, device=X.device)
     with torch.cuda.device(X.device):
         _moments()[(blocks**2, parts)](
             X, *X.stride(), rows, count, middles, sums, n, each,
-            d=d, blocks=blocks, height=height, width=width, num_warps=_WARPS,
+            d=d, blocks=blocks, height=height, width=width, num_warps=warps,
         )  # fmt: skip
-    upper = sums.sum(0, dtype=torch.float64).triu()
-    found: Tensor = upper + upper.triu(1).T
+    total = sums.sum(0, dtype=torch.float64)
+    if blocks == 1:
+        found: Tensor = total + total.T
+        return found
+    upper = total.triu()
+    found = upper + upper.triu(1).T
     return found
+
+
+def gather_rows(X: Tensor, rows: Tensor) -> Tensor:
+    """Return copies of some rows of a table that lies by rows.
+
+    At a hundred columns torch takes twice as long.
+    """
+    torch = importlib.import_module("torch")
+    d = int(X.shape[1])
+    out = X.new_empty((len(rows), d))
+    width = 1 << (d - 1).bit_length()
+    height = max(1, _GATHERED // width)
+    if len(rows):
+        with torch.cuda.device(X.device):
+            _gather()[(-(-len(rows) // height),)](
+                X, X.stride(0), rows, out, len(rows), d,
+                height=height, width=width, num_warps=_WARPS,
+            )  # fmt: skip
+    return out
