@@ -141,10 +141,11 @@ def test_warps_cover_every_column_once(size, by_column):
             assert tiles.shared(columns, size) <= 227 * 1024
 
 
+@pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("size", [2, 4, 8])
-def test_lanes_that_are_rows_first_cover_every_column_once(size):
+def test_lanes_that_are_rows_first_cover_every_column_once(size, by_column):
     for columns in range(1, 1025):
-        plan = turned_plan_for(columns, size)
+        plan = turned_plan_for(columns, size, by_column)
         if plan is None:
             continue
         assert plan.shared(columns, size) <= 227 * 1024
@@ -154,7 +155,7 @@ def test_lanes_that_are_rows_first_cover_every_column_once(size):
             assert plan.tile == 32 * plan.per_lane and columns <= 32
         else:
             assert plan.taken <= read_at_once(columns, size) and plan.taken % size == 0
-    assert turned_plan_for(100, 8) is None
+    assert turned_plan_for(100, 8, by_column) is None
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
@@ -192,9 +193,10 @@ def test_rows_are_copied_as_they_are(d, kind, device):
 @pytest.mark.parametrize("d", [10, 30, 40, 100, 300])
 def test_no_infinity_of_16_bits_is_hidden(d, kind, bad, gpu):
     X, positive, _ = table(500, d)
-    for column in (d - 1, d - 2):
+    for column, by_column in ((d - 1, False), (d - 2, False), (d - 1, True)):
         for slope in (1.0, 0.0, -1.0):
             stored = torch.as_tensor(X).to(getattr(torch, kind))
+            stored = stored.T.contiguous().T if by_column else stored
             stored[77, column] = bad
             rows = OpenBlock(
                 Block(0, stored.to(gpu), torch.as_tensor(positive, device=gpu)),

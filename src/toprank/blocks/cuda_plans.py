@@ -183,6 +183,13 @@ _ALONE = {
     ),
     4: ((65, None),),
 }
+#: The same of entries of 16 bits that lie by columns; none is copied to shared memory.
+_ALONE_BY_COLUMN = (
+    (3, None),
+    (6, TurnedPlan(128, 1, 3, 4)),
+    (11, TurnedPlan(128, 1, 2, 4)),
+    (20, TurnedPlan(64, 1, 2, 2)),
+)
 _TURNED = {
     2: (
         (63, TurnedPlan(64, 2, 5, 2, 8)),
@@ -207,12 +214,13 @@ def read_at_once(columns: int, size: int) -> int:
     return min(_PIECE, row & -row)
 
 
-def turned_plan_for(columns: int, size: int) -> TurnedPlan | None:
+def turned_plan_for(columns: int, size: int, by_column: bool) -> TurnedPlan | None:
     """Return a plan for warps that go over rows twice, None where others take less time."""
-    for most, alone in _ALONE.get(size, ()):
+    by_row = _ALONE.get(size, ())
+    for most, alone in (_ALONE_BY_COLUMN if size == 2 else ()) if by_column else by_row:
         if columns <= most:
             return alone
-    for most, plan in _TURNED.get(size, ()):
+    for most, plan in () if by_column else _TURNED.get(size, ()):
         if columns <= most:
             busy, taken = _take(columns, size)
             return replace(plan, taken=taken) if busy >= _BUSY[size] else None

@@ -4,7 +4,8 @@ A warp copies some rows of a table, as they lie, into shared memory of its own. 
 lane or a few of them per row, so that hardly a number goes from lane to lane. Then it sums them, a
 lane per column or a few of them. No warp waits for another, and a thread holds few numbers: there
 are many threads, and some work while others wait for their rows. Where rows are short, each lane
-keeps the entries of its rows and sums these (ALONE).
+keeps the entries of its rows and sums these (ALONE). So are short rows of a table by columns read,
+without shared memory, since lanes side by side read rows side by side (BY_COLUMN).
 
 Entries are converted twice, and a multiprocessor converts sixteen a clock. Of entries of 16 bits
 every other one is therefore scored as a number that shifts alone make of it (SHIFTED), a power of
@@ -87,6 +88,15 @@ __device__ __forceinline__ void ask(
   }
 }
 
+#if BY_COLUMN
+// The entries of a row, which a lane asks for ahead; beyond the last row, those of the last one.
+#define ASK(held, row)                                                                            \
+  {                                                                                               \
+    const Entry* at = X + ((row) < n ? (row) : n - 1);                                            \
+    _Pragma("unroll") for (int c = 0; c < COLUMNS; c++, at += stride) held[c] = __ldg(at);        \
+  }
+#endif
+
 extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
     const Entry* __restrict__ X, const unsigned char* __restrict__ kind,
     const double* __restrict__ log_weight, const double* __restrict__ given,
@@ -104,11 +114,17 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
 
   const int step = gridDim.x * TEAMS * ROWS;
   int first = (blockIdx.x * TEAMS + team) * ROWS;
+#if !BY_COLUMN
 #pragma unroll
   for (int s = 0; s < STAGES; s++) {
     if (first + s * step < n) ask(ring + s * STAGE, X, first + s * step, n, lane);
     asm volatile("cp.async.commit_group;");
   }
+#else
+  Entry held[PER_LANE][COLUMNS];
+#pragma unroll
+  for (int j = 0; j < PER_LANE; j++) ASK(held[j], first + r + j * APART)
+#endif
   unsigned char label[PER_LANE];
 #pragma unroll
   for (int j = 0; j < PER_LANE; j++) {
@@ -144,18 +160,28 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
 #endif
       label[j] = row + step < n ? kind[row + step] : 0;
     }
+#if !BY_COLUMN
     asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 1));
     __syncwarp();
     const unsigned shift =
         PADDED ? 0u : (unsigned)(unsigned long long)X + (unsigned)first * ROW_BYTES & 15u;
     const char* tile = own + stage * STAGE + shift;
     const char* row_at = tile + r * PITCH;
+#endif
 
     double sums[PER_LANE][CHAINS];
 #pragma unroll
     for (int i = 0; i < PER_LANE * CHAINS; i++) sums[i / CHAINS][i % CHAINS] = 0.0;
 #if ALONE
     double value[PER_LANE][COLUMNS];
+#if BY_COLUMN
+#pragma unroll
+    for (int j = 0; j < PER_LANE; j++) {
+#pragma unroll
+      for (int c = 0; c < COLUMNS; c++) value[j][c] = number(held[j][c]);
+      ASK(held[j], first + step + r + j * APART)
+    }
+#else
 #pragma unroll
     for (int u = 0; u < UNITS; u++)
 #pragma unroll
@@ -165,6 +191,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
 #pragma unroll
         for (int e = 0; e < ENTRIES; e++) value[j][u * ENTRIES + e] = UNPACK(x.w, e);
       }
+#endif
 #pragma unroll
     for (int c = 0; c < COLUMNS; c += 2) {
       const double2 two = *(const double2*)(slope + c);
@@ -260,11 +287,13 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
       }
     }
 #endif
+#if !BY_COLUMN
     __syncwarp();  // everybody has read: the place is free
     if (first + STAGES * step < n)
       ask(ring + stage * STAGE, X, first + STAGES * step, n, lane);
     asm volatile("cp.async.commit_group;");
     stage = stage + 1 == STAGES ? 0 : stage + 1;
+#endif
   }
 
 #pragma unroll

@@ -164,10 +164,10 @@ def _plan(X: Tensor, centred: bool) -> Plan | TilePlan | TurnedPlan:
     columns, size, (by_column, stride) = int(X.shape[1]), X.element_size(), layout(X)
     room = _shared_memory(X.device)
     plan: TilePlan | TurnedPlan | None = tile_plan_for(columns, size, by_column)
-    if not by_column and stride == columns and not (centred and size > 2):
-        # rows are read several entries at a time, and no centre is subtracted from each
-        aligned = _begins_at(X, read_at_once(columns, size))
-        plan = turned_plan_for(columns, size) if aligned else None
+    # rows are read several entries at a time, and no centre is subtracted from each
+    begins = stride == columns and _begins_at(X, read_at_once(columns, size))
+    if plan is None and (by_column or begins) and not (centred and size > 2):
+        plan = turned_plan_for(columns, size, by_column)
     if plan is None or plan.shared(columns, size) > room:
         return plan_for(columns, size, by_column)
     return plan
@@ -189,7 +189,8 @@ def _source_of(plan: Plan | TilePlan | TurnedPlan, X: Tensor) -> tuple[str, dict
             "TOGETHER": plan.together,
             "ALONE": int(plan.taken == 0),
             "BYTES": size,
-            "READ_AT_ONCE": read_at_once(columns, size),
+            "BY_COLUMN": int(by_column),
+            "READ_AT_ONCE": 2 * size if by_column else read_at_once(columns, size),
             "TAKEN_AT_ONCE": plan.taken or size,
             "PADDED": int(columns * size % 16 == 0),
             "SHIFTED(w, e)": shifted,
