@@ -15,8 +15,11 @@ from toprank import PushTrees
 from toprank.interop.boosting import PushGradients
 from toprank.interop.xgboost import push_metric, push_objective
 from toprank.metrics import precision_at
+from toprank.rankers.trees import distributed_dask
+from toprank.rankers.trees.distributed_dask import _start, _wait
 
-pytest.importorskip("distributed", reason="needs pip install 'toprank[dask]'")
+distributed = pytest.importorskip("distributed", reason="needs pip install 'toprank[dask]'")
+dask = pytest.importorskip("dask")
 xgboost = pytest.importorskip("xgboost", reason="needs pip install 'toprank[xgboost]'")
 pytest.importorskip("xgboost.dask")
 da = pytest.importorskip("dask.array")
@@ -313,6 +316,41 @@ def test_rows_to_stop_by_that_are_out_of_reach_are_refused_on_all_workers(client
     cut = da.from_array(X, chunks=(600, -1))
     with pytest.raises(ValueError, match="Column 2 of X has entries"):
         trees().fit_dask(client, cut, y, eval_set=(da.from_array(held, chunks=(600, -1)), y))
+
+
+@pytest.mark.more
+def test_a_worker_that_is_gone_before_the_trees_grow_is_named(client):
+    quick = {"distributed.comm.timeouts.connect": "500ms", "distributed.comm.retry.count": 0}
+    with (
+        dask.config.set(quick),
+        pytest.raises(RuntimeError, match=r"worker tcp://127\.0\.0\.1:1 went away"),
+    ):
+        _start(client, trees(), {"tcp://127.0.0.1:1": ([], None)}, "run")
+
+
+@pytest.mark.more
+def test_the_error_of_one_worker_is_raised_though_another_does_not_end(client, monkeypatch):
+    monkeypatch.setattr(distributed_dask, "_LOOK", 0.05)
+    monkeypatch.setattr(distributed_dask, "_GRACE", 0.3)
+
+    def refuse():
+        raise ValueError("the rows are odd")
+
+    def wait_for_the_end():
+        from distributed import Event
+
+        return Event("the end").wait(60)
+
+    workers = list(client.nthreads())
+    tasks = [
+        client.submit(work, workers=[worker], pure=False)
+        for work, worker in zip((refuse, wait_for_the_end), workers, strict=True)
+    ]
+    with pytest.raises(ValueError, match="the rows are odd"):
+        _wait(client, tasks, workers)
+    assert tasks[1].status == "pending"
+    distributed.Event("the end", client=client).set()
+    assert tasks[1].result()
 
 
 @pytest.mark.more

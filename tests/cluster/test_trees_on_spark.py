@@ -6,6 +6,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from toprank import PushTrees
+from toprank.rankers.trees.distributed import ready_to_ship
+from toprank.rankers.trees.distributed_spark import _Task
 
 FEATURES = list("abcd")
 pytest.importorskip("xgboost", reason="needs pip install 'toprank[xgboost]'")
@@ -97,3 +99,16 @@ def test_columns_that_the_library_cannot_hold_were_not_told_on_spark(spark, fram
     huge.loc[1199, "c"] = 1e60  # in one partition only
     with pytest.raises(ValueError, match="Column 2 of X has entries of up to 1e"):
         trees().fit_spark(spark.createDataFrame(huge), **columns)
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_a_task_that_is_handed_no_batches_has_no_rows_of_the_same_columns(weight):
+    roles = {"y": "label", "weight": weight, "groups": None, "start": None}
+    task = _Task(ready_to_ship(trees()), FEATURES, roles, True)
+    task.trees.init_model_ = None
+    frame = task._frame(iter([]))
+    held = frame.pop("__toprank_held").to_numpy(dtype=bool)
+    assert len(held) == 0 and list(frame) == [*FEATURES, "label", *([weight] if weight else [])]
+    (part,) = task._parts(1, frame[~held])
+    assert part.index == 1 and part.n_rows == 0 and list(part.rows.X) == FEATURES
+    assert len(part.rows.y) == 0 and (part.rows.weight is None) == (weight is None)
