@@ -2,9 +2,11 @@
 
 import errno
 import gc
+import json
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +14,10 @@ import pandas as pd
 import pytest
 
 from toprank import PNormPush, blocks
-from toprank.blocks.spark import _remove, check_frame
+from toprank.blocks.source import Progress
+from toprank.blocks.spark import SparkBlocks, _LocalPartitions, _remove, check_frame
 from toprank.blocks.spark_jobs import run_everywhere
-from toprank.blocks.spill import Spill, clear_spilled, spill_error
+from toprank.blocks.spill import GONE, Spill, clear_spilled, spill_error
 
 FEATURES = list("abc")
 
@@ -112,6 +115,75 @@ def test_files_are_read_and_actions_run_by_the_executors(spark, frame, tmp_path)
         source.write_scores(len)
     run_everywhere(spark, lambda: (tmp_path / f"{os.getpid()}.pid").touch())
     assert len(list(tmp_path.glob("*.pid"))) == 2  # one process of each executor
+
+
+class Scripted(SparkBlocks):
+    """Blocks whose passes end as they are told to."""
+
+    def __init__(self, *ends):
+        self.ends, self.done = list(ends), []
+        self._n_blocks, self._folders = 3, {"old"}
+        self._progress = Progress(0)
+        self._write()
+
+    def _write(self):
+        self.done.append("write")
+        self._closer = weakref.finalize(self, self.done.append, "remove")
+
+    def _pass(self, sweep, state):
+        end = self.ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+
+LOST = OSError(f"org.apache.spark.SparkException: {GONE}: /tmp/x")
+
+
+@pytest.mark.parametrize(
+    ("ends", "raised", "written"),
+    [
+        ([7.0], None, 1),
+        ([ValueError("no such column")], "no such column", 1),
+        ([LOST, 7.0], None, 2),
+        ([LOST, ValueError("no such column")], "no such column", 2),
+        ([LOST, LOST, 7.0], "Again the blocks .* right after they were written", 2),
+    ],
+)
+def test_blocks_that_are_gone_are_written_again_once_and_other_errors_are_raised(
+    ends, raised, written
+):
+    source = Scripted(*ends)
+    if raised is None:
+        assert source.map_reduce(None, None) == 7.0
+    else:
+        with pytest.raises((OSError, ValueError), match=raised):
+            source.map_reduce(None, None)
+    assert source.done == (["write"] if written == 1 else ["write", "remove", "write"])
+    assert source._folders == ({"old"} if written == 1 else set())  # those of the files that were
+    assert source._progress.passes == (raised is None)
+
+
+def test_a_partition_that_could_not_be_written_again_says_why():
+    full = json.dumps(["OSError", "Partition 2 could not be spilled: the disk is full"])
+    entry = {"error": full, "index": 2, "path": "", "files": ""}
+    with pytest.raises(OSError, match="Partition 2 could not be spilled: the disk is full"):
+        list(_LocalPartitions(sweep(len), None)(iter([entry])))
+
+
+@pytest.mark.more
+def test_columns_far_from_zero_are_scored_in_place_as_in_memory(spark_cluster, frame):
+    far = frame.assign(b=frame["b"] + 1e9)
+    settings = {"features": FEATURES, "target": "label"}
+    with blocks.from_spark(spark_cluster.createDataFrame(far), **settings) as source:
+        fitted = PNormPush(p=4).fit_blocks(source)
+        assert fitted.block_score().units.centre[1] == pytest.approx(1e9, rel=1e-6)
+        scored = fitted.score_blocks(source).select("row", "score").toPandas()
+    scores = scored.sort_values("row")["score"]
+    np.testing.assert_allclose(scores, fitted.decision_function(far[FEATURES]), atol=1e-9)
+    plain = PNormPush(p=4).fit(frame[FEATURES], frame["label"]).decision_function(frame[FEATURES])
+    # 1e9 keeps seven digits of the column
+    np.testing.assert_allclose(scores - scores.mean(), plain - plain.mean(), atol=1e-4)
 
 
 def test_a_frame_of_spark_connect_is_refused():

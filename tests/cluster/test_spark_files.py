@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from toprank import PNormPush, blocks
-from toprank.blocks.spark_conditions import columns_of, keep_rows
+from toprank.blocks.spark_conditions import NotUnderstood, columns_of, keep_rows
 from toprank.blocks.spark_files import SpillFiles
-from toprank.blocks.spark_plans import FilePiece, FrameFiles, find_files
+from toprank.blocks.spark_plans import FilePiece, FrameFiles, _find_files, find_files
 from toprank.blocks.spill import FilesUnread, Spill, open_spilled, spill_error
 
 pa = pytest.importorskip("pyarrow")
@@ -391,6 +391,17 @@ def test_frames_that_are_more_than_files_are_left_to_spark(spark, folder, ugly, 
         "no row": frame.filter("false"),
     }
     assert {name: find_files(one) for name, one in others.items()} == dict.fromkeys(others)
+    # the same files by way of a store that Python cannot open, and rows of a database
+    store = spark.sparkContext._jsc.hadoopConfiguration()
+    store.set("fs.viewfs.mounttable.rows.link./all", folder.as_uri())
+    view = spark.read.parquet("viewfs://rows/all").select(*frame.columns)
+    assert view.count() == frame.count() and find_files(view) is None
+    with pytest.raises(NotUnderstood, match="another store"):
+        _find_files(view.columns, view._jdf.queryExecution())
+    log = str(tmp_path / "derby.log")
+    spark.sparkContext._jvm.java.lang.System.setProperty("derby.stream.error.file", log)
+    database = spark.read.jdbc("jdbc:derby:memory:rows;create=true", "sysibm.sysdummy1")
+    assert len(database.columns) == 1 and find_files(database) is None
     frame.cache()
     assert find_files(frame.select("a")) is None
     assert find_files(frame.filter("a > 0")) is None

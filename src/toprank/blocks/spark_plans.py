@@ -103,7 +103,7 @@ def find_files(df: DataFrame) -> FrameFiles | None:
     """Return the files that a frame is; None where it is more, or not certainly understood."""
     try:
         return _find_files(df.columns, df._jdf.queryExecution())
-    except Exception:  # NotUnderstood, or Java's: another version of Spark has other names
+    except Exception:  # NotUnderstood, or Java's: what is no file, or of another version of Spark
         return None
 
 
@@ -152,8 +152,6 @@ def _read_plan(plan: JavaObject) -> _Plan:
 
 def _file_relation(plan: JavaObject) -> JavaObject:
     relation = plan.relation()
-    if kind_of(relation) != "HadoopFsRelation":
-        raise NotUnderstood(kind_of(relation))
     if relation.fileFormat().getClass().getName() != _FORMAT:
         raise NotUnderstood("another format")
     return relation
@@ -175,11 +173,10 @@ def _find_pieces(
     """What each partition of a plan reads, with the columns of the folders' names."""
     schema = list(relation.partitionSchema().fieldNames())
     places = {name: (schema.index(name), kind) for name, kind in keys.items()}
-    found = []
-    for partition in execution.toRdd().partitions():
-        if kind_of(partition) != "FilePartition":
-            raise NotUnderstood(kind_of(partition))
-        found.append([_piece(file, places) for file in partition.files()])
+    found = [
+        [_piece(file, places) for file in partition.files()]
+        for partition in execution.toRdd().partitions()
+    ]
     if not found:
         raise NotUnderstood("no partitions")
     return found
