@@ -177,6 +177,22 @@ def test_rows_that_begin_anywhere_are_summed_alike(d, kind, gpu):
         np.testing.assert_allclose(kept, host.scores(coef), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("d", [5, 33, 64, 100, 128, 130, 256, 300])
+def test_second_moments_of_rows_drawn_are_those_of_the_plain_products(d, gpu):
+    from toprank.blocks.kernels_moments import drawn_moments
+
+    generator = torch.Generator(device=gpu).manual_seed(d)
+    X = torch.randn((5_000, d), generator=generator, device=gpu) + 2.0
+    rows = torch.randperm(5_000, generator=generator, device=gpu)[:3_001]
+    count = torch.randn(3_001, generator=generator, device=gpu)
+    middles = torch.randn((2, d), generator=generator, device=gpu)
+    x = X[rows].double() - middles[(count < 0).long()].double()
+    want = (x * count.abs().double()[:, None]).T @ x
+    got = drawn_moments(X, rows, count, middles)
+    assert torch.equal(got, got.T)
+    assert float((got - want).abs().max()) <= 1e-4 * float(want.diagonal().max())
+
+
 @pytest.mark.parametrize("kind", ["float64", "float32", "bfloat16"])
 @pytest.mark.parametrize("d", [1, 3, 100, 1000])
 def test_rows_are_copied_as_they_are(d, kind, device):

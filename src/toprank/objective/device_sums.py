@@ -130,8 +130,9 @@ class FusedSums:
         masses and means of all rows, or about them; their second moments are not looked at.
         """
         design, torch = self.design, self.design.torch
-        about = design.small(np.array([*tilts, *_log_masses(end), n_rows, GOLDEN]))
-        means = design.small(np.array([_mean(part) for part in end]))
+        numbers = (*map(_mean, end), tilts, _log_masses(end), (n_rows, GOLDEN))
+        sent = design.small(np.concatenate(numbers))  # in one copy
+        means, about = sent[:-6].view(2, -1), sent[-6:]
         middles = means if design.centre is None else means + design.centre
         if design.kernel == "triton" and design.X.dtype != torch.float64:
             drawn = draw_rows(scores, self.positive, self.log_weight, about)

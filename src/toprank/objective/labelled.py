@@ -414,9 +414,13 @@ class OpenBlock:
 
     def spaced_scores(self, coef: FloatArray, step: int, before: int) -> FloatArray:
         """Return their scores, on the host; they are known if the last pass was for this coef."""
+        known: FloatArray
+        if self._knows(coef) and self.weight is None:
+            known = self.design.to_host(self._scores[-before % step :: step])
+            return known
         rows = self._spaced(step, before)
         if self._knows(coef):
-            known: FloatArray = self.design.to_host(self._scores[rows])
+            known = self.design.to_host(self._scores[rows])
             return known
         some = design_of(self.design.thin(rows), self.view.units)
         scores: FloatArray = some.to_host(some.scores(coef))
