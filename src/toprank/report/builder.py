@@ -272,10 +272,7 @@ def _measure_support(
     pairs = [model.scores for model in held.models]
     of_folds = [(trained[finite], tested[finite]) for trained, tested in pairs]
     powers, of_all = [held.ps[j] for j in finite], pushes.scores(pushes.Z)[finite]
-    try:
-        return support_of_scores(powers, table.rows, of_all, held.folds, of_folds), []
-    except ValueError as error:
-        return None, [f"What strength the data supports cannot be determined: {error}"]
+    return support_of_scores(powers, table.rows, of_all, held.folds, of_folds), []
 
 
 def _describe_run(
