@@ -1,5 +1,7 @@
 """Score intervals of shares of pairs: near 1, with few positives, and with long tails."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import norm, t
@@ -155,6 +157,72 @@ def test_a_part_of_the_curve_as_narrow_as_one_row_is_not_bounded_from_below(nega
     found = interval("partial_auc", y, y.astype(float), max_fpr=0.1, standardize=False)
     assert (found.low == 0) == (bound == 0)
     assert found.high == pytest.approx(0.1)
+
+
+def test_the_upper_end_of_a_part_of_the_curve_believes_two_hits_and_the_lower_end_many_errors():
+    units, share = (200.0, 200.0), 0.05
+    soon = PairShare(of_negatives=0.1, wide=True, errors_to_trust=20.0)
+    slow = replace(soon, hits_to_trust=None)
+
+    def ends(hits, pairs):
+        return score_interval(share, VarianceEstimate(share**2 / hits, 99.0), pairs, units, 0.95)
+
+    for hits in (2.0, 8.0, 30.0):
+        assert ends(hits, soon)[0] == ends(hits, slow)[0]
+        assert share < ends(hits, soon)[1] <= ends(hits, slow)[1]
+    assert ends(30.0, soon)[1] - share < 0.65 * (ends(30.0, slow)[1] - share)
+    # one hit shows no spread, and no jump leads away from it
+    few = replace(slow, of_negatives=0.01), replace(soon, of_negatives=0.01)
+    first = [ends(1.0, pairs)[1] for pairs in few]
+    assert first[0] == first[1] == pytest.approx(ends(1.0001, few[1])[1], rel=1e-3)
+    # what is as narrow as the place of one row may hold no hit
+    one_row = replace(slow, of_negatives=0.005), replace(soon, of_negatives=0.005)
+    assert ends(8.0, one_row[0]) == ends(8.0, one_row[1])
+    spread = VarianceEstimate(share**2 / 8, 9.0)
+    over = [score_interval(share, spread, one, units, 0.95, True) for one in (slow, soon)]
+    assert over[0] == over[1]  # few groups do not show how far groups differ
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.45, 0.7, 0.97])
+def test_of_all_pairs_the_end_that_is_nearer_to_zero_or_one_believes_sooner(share):
+    units, spread = (200.0, 200.0), VarianceEstimate(1e-5, 99.0)
+    both = replace(PairShare(), hits_to_trust=None)
+    (low, high), (lowest, highest) = (
+        score_interval(share, spread, pairs, units, 0.95) for pairs in (PairShare(), both)
+    )
+    assert (low > lowest) == (share < 0.5) and (high < highest) == (share > 0.5)
+    assert low == lowest or high == highest
+
+
+def test_an_area_of_one_half_is_where_neither_end_believes_sooner():
+    spread = VarianceEstimate(1e-4, 99.0)
+    ends = np.array(
+        [
+            score_interval(0.5 + by, spread, PairShare(), (90.0, 90.0), 0.95)
+            for by in (-1e-6, 0, 1e-6)
+        ]
+    )
+    assert np.max(np.abs(np.diff(ends, axis=0))) < 1e-5  # no jump
+    assert PairShare().sooner(0.5, (90.0, 90.0)) == (0, 0)
+    assert PairShare().sooner(0.75, (90.0, 90.0)) == (0, 1)
+
+
+@pytest.mark.more
+def test_near_perfect_areas_miss_at_their_upper_end_about_as_often_as_they_may():
+    found = coverage("auc", ScoreSetting(200, 0.5, "near-perfect"), draws=800)
+    assert found.covered > 0.935
+    assert 0.012 < found.below < 0.04  # 0.6% before the upper end went by the errors seen
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    ("law", "width"),
+    [("normal", 0.107), ("t3", 0.16), ("ties", 0.1), ("near-perfect", 0.08), ("random", 0.055)],
+)
+def test_a_partial_area_is_covered_and_narrow_where_half_the_rows_are_positive(law, width):
+    found = coverage("partial_auc", ScoreSetting(200, 0.5, law), draws=400, max_fpr=0.1)
+    assert found.covered > 0.915  # two standard errors below 0.935
+    assert found.width < width
 
 
 def test_the_whole_curve_is_bounded_by_any_rows():

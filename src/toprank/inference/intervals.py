@@ -147,7 +147,7 @@ def interval(
     >>> y = np.repeat([0, 1], [900, 100])
     >>> s = rng.normal(size=1000) + y
     >>> print(interval("auc", y, s))
-    auc = 0.7122, 95% interval 0.6564 to 0.7612 (score interval, Hoeffding projection (DeLong))
+    auc = 0.7122, 95% interval 0.6564 to 0.7608 (score interval, Hoeffding projection (DeLong))
     >>> print(interval("precision_at", y, s, k=50))
     precision_at(k=50) = 0.3, 95% interval 0.1785 to 0.4463 (Clopper-Pearson, effective trials)
     """

@@ -117,8 +117,8 @@ def sample_size(
     >>> from toprank.inference.planning import sample_size
     >>> print(sample_size("auc", value=0.85, half_width=0.03, prevalence=0.2))
     auc of 0.85
-    label     199 positives and 794 negatives
-    expect    95% interval of half-width 0.03
+    label     197 positives and 785 negatives
+    expect    95% interval of half-width 0.02998
     supposed  normal scores in each class, with standard deviations as 1 to 1
     >>> sample_size("precision_at", value=0.6, half_width=0.1).k
     99
@@ -182,7 +182,7 @@ def expected_half_width(
     --------
     >>> from toprank.inference.planning import expected_half_width
     >>> round(expected_half_width("auc", value=0.9, positives=50, negatives=500).half_width, 4)
-    0.0486
+    0.0479
     >>> round(expected_half_width("precision_at", value=0.6, k=100).half_width, 4)
     0.0993
     """

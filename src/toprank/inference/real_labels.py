@@ -25,7 +25,9 @@ from toprank.metrics.metric import Metric
 
 #: Errors of real labels are mostly small, between rows that are alike: a third of the variance that
 #: exponential scores have, until ten errors show what it is.
-_PAIRS = PairShare(wide=True, errors_to_trust=10.0, scale=0.3, freedom_over_groups=None)
+_PAIRS = PairShare(
+    wide=True, errors_to_trust=10.0, hits_to_trust=None, scale=0.3, freedom_over_groups=None
+)
 #: Errors, in terms of their spread over groups, at which rows of groups count half as rows.
 _ERRORS_TO_TRUST = 5.0
 #: Share of its pairs that a row misranks on average if its score says nothing of its label.

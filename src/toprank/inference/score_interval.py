@@ -13,7 +13,8 @@ that the sample decides.
 The factor is the variance seen (DeLong's, for the AUC) over V at the estimate, wherever that is
 above one. Below one it is believed as far as there are errors to see it by. With long tails the
 variance seen is too small until the first bad error falls into the sample, and nothing in the
-sample says so before.
+sample says so before. The end that is nearer to 1 need not fear such errors: two or three show
+enough for it.
 
 The average precision has errors of very different weight: a negative above all rows costs more
 than a hundred at the end of the list. Its lower end allows for errors that weigh some of that, as
@@ -73,20 +74,25 @@ def score_interval(
     larger = 1.0 if over_groups else 1 + pairs.shortfall / max(1.0, min(units))
     ratio = larger * spread.variance / modelled
     shown = min(1 - share, share if top is None else max(0.0, share - top.least_seen))
-    factor = ratio if ratio >= 1 else 1 - _trust(shown, spread, pairs) * (1 - ratio)
-    scale = pairs.scale * factor
+    seen = count_errors(1 - shown, spread.variance)
+    # few groups do not show how far groups differ
+    sooner = (0.0, 0.0) if over_groups else pairs.sooner(share, units)
+    below, above = (
+        pairs.scale * (ratio if ratio >= 1 else 1 - _trust(seen, pairs, end) * (1 - ratio))
+        for end in sooner
+    )
     # heavy errors that were missed are allowed for apart: rows, not tails, are what Student counts
     freedom = spread.freedom if top is None else spread.plain_freedom
     reach = _reach(ratio, freedom, pairs, level, over_groups)
-    low = _lower_end(share, 1 - share, scale * reach**2, counts)
+    low = _lower_end(share, 1 - share, below * reach**2, counts)
     if top is not None and not over_groups:
         reach = student_reach(math.inf, level)
     # the model is the same for pairs in order and pairs out of order
-    high = 1 - _lower_end(1 - share, share, scale * reach**2, counts)
+    high = 1 - _lower_end(1 - share, share, above * reach**2, counts)
     if top is not None:
-        seen = VarianceEstimate(larger * spread.variance, freedom)
+        known = VarianceEstimate(larger * spread.variance, freedom)
         if top.error > 0:
-            low = min(low, _below_heavy_errors(share, seen, top.error, level))
+            low = min(low, _below_heavy_errors(share, known, top.error, level))
         # the share of positives, which decides how small it can be, is itself drawn with groups
         low = _above_reverse(share, low, top, 0.0 if over_groups else top.least)
     return low, high
@@ -186,9 +192,15 @@ def note_on_missed_hits(share: float, high: float, top: TopRows | None, positive
 _NEVER_SEEN = 3.0
 
 
-def _trust(shown: float, spread: VarianceEstimate, pairs: PairShare) -> float:
-    """How far a variance below the model's is believed: by the errors, or hits, that show it."""
-    return _believed(count_errors(1 - shown, spread.variance), pairs.errors_to_trust)
+def _trust(seen: float, pairs: PairShare, sooner: float) -> float:
+    """How far a variance below the model's is believed: by the errors, or hits, that show it.
+
+    `sooner` says how far an end goes by those beyond the first: see `PairShare.sooner`.
+    """
+    trust = _believed(seen, pairs.errors_to_trust)
+    if pairs.hits_to_trust is None:
+        return trust
+    return trust + sooner * max(0.0, _believed(seen - 1, pairs.hits_to_trust) - trust)
 
 
 def _lower_end(

@@ -88,7 +88,7 @@ def unlabelled_interval(
     >>> s = rng.normal(size=5000) + 1.5 * y
     >>> labelled = y & (rng.random(5000) < 0.4)
     >>> print(unlabelled_interval("auc", labelled, s, hidden=0.13))
-    auc = 0.8617, 95% interval 0.8376 to 0.8836 (score interval, Hoeffding projection (DeLong))
+    auc = 0.8617, 95% interval 0.8376 to 0.8831 (score interval, Hoeffding projection (DeLong))
     Note: Corrected for a share of 0.13 hidden positives; without that it is 0.8147.
     """
     check_level(level)

@@ -45,6 +45,9 @@ class PairShare:
         Whether one class may carry all of the noise, as it does in a part of the curve.
     errors_to_trust : float
         How many errors must be seen until a variance below the model's is half believed.
+    hits_to_trust : float, optional
+        The same beyond the first error, or hit, for the end of the interval that need not fear
+        those that the sample has missed (see `sooner`); None: both ends believe alike.
     scale : float
         What the model's variance is multiplied by.
     freedom_of_model : float
@@ -61,6 +64,7 @@ class PairShare:
     of_negatives: float = 1.0
     wide: bool = False
     errors_to_trust: float = 80.0
+    hits_to_trust: float | None = 0.5
     scale: float = 1.0
     freedom_of_model: float = 8.0
     freedom_over_groups: float | None = 4.0
@@ -84,6 +88,18 @@ class PairShare:
         beyond it show is not the curve there.
         """
         return float(np.clip(self.narrowest(units)[0] - 1, 0.0, 1.0))
+
+    def sooner(self, share: float, units: tuple[float, float]) -> tuple[float, float]:
+        """How far the lower and the upper end go by `hits_to_trust`: 0 not at all, 1 wholly.
+
+        Rows that the sample has missed are mostly errors if the share is near 1 and hits if it is
+        near 0: of all pairs, the end that is nearer to 0 or 1 need not fear them. In a part of the
+        curve no hit is worth more than the rest, and the upper end need not; but a part as narrow
+        as the place of one row may hold none.
+        """
+        if self.narrowest(units)[0] < np.inf:
+            return 0.0, self.bound_from_below(units)
+        return float(np.clip(2 - 4 * share, 0.0, 1.0)), float(np.clip(4 * share - 2, 0.0, 1.0))
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,7 @@ def average_precision_pairs(share: float, prevalence: float) -> PairShare:
     return PairShare(
         wide=True,
         errors_to_trust=float(np.clip(share / prevalence - 1, 0.125, 4.0)),
+        hits_to_trust=None,
         scale=0.7,
         freedom_of_model=0.0,
         freedom_over_groups=None,
