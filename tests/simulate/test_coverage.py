@@ -111,3 +111,12 @@ def test_corners_of_the_table_are_covered(metric, settings, setting):
 def test_groups_that_hardly_ever_hold_two_of_each_class_are_refused():
     with pytest.raises(ValueError, match="hardly ever has two positives"):
         ScoreSetting(2, 0.9, groups=3).draw(np.random.default_rng(0))  # three rows
+
+
+def test_a_truth_that_is_given_is_what_intervals_are_held_to():
+    setting, exact = ScoreSetting(100, 0.2, separation=1.3), float(ndtr(1.3 / np.sqrt(2)))
+    right, wrong = (coverage("auc", setting, draws=20, truth=truth) for truth in (exact, 0.5))
+    assert right.true_value == exact and right.covered > 0.7
+    assert wrong.covered == 0.0 and wrong.above == 1.0
+    # nothing was refused and nothing noted: the line ends with the samples
+    assert str(right).endswith("20 samples") and right.noted == right.refused == 0.0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from toprank.simulate import card_payments
+from toprank.simulate.payments import _Town
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +56,12 @@ def test_nothing_of_the_future_is_in_the_features():
 def test_what_makes_no_town_is_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         card_payments(**wrong)
+
+
+def test_skimming_stops_where_nearly_all_payments_are_fraud():
+    rng = np.random.default_rng(0)
+    town = _Town.draw(5, 2, 30, 1.0, rng)
+    payments = town.honest_payments(rng)
+    town.skim(payments, 1e6, rng)  # many more than there are
+    assert set(np.unique(payments["kind"])) <= {0, 2}
+    assert np.mean(payments["kind"] == 2) > 0.9
