@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.metrics import METRICS, f_skew, ranking_risk, ranks
+from toprank.metrics import METRICS, f_skew, ranking_risk, ranks, summary
 from toprank.metrics.order import RankedList, SortedClasses
 
 EXTREMES = (-1e300, -2.0, -1e-300, 0.0, 5e-324, 1.0, 1.25, 1e300)
@@ -368,6 +368,47 @@ def test_the_joined_list_has_one_tie_for_the_negatives_between_two_positives(row
     assert joined.passed[1:].tolist() == full.passed[ends + 1].tolist()
     assert joined.positive.tolist() == np.diff(joined.found).tolist()
     assert joined.negative.tolist() == np.diff(joined.passed).tolist()
+
+
+@pytest.mark.more  # compiles a kernel
+@pytest.mark.parametrize("join", [False, True])
+@given(repeated_rows(max_rows=12, max_units=30))
+def test_the_compiled_merge_makes_the_same_list(join, rows):
+    y, s, _ = rows
+    classes = SortedClasses.of(y == 1, s)
+    full, found = RankedList.from_sorted(classes), RankedList._merged(classes, join=join)
+    alone = full.positive == 0
+    ends = np.flatnonzero(~(join & alone & np.append(alone[1:], False)))
+    short = np.flatnonzero(~(join & alone & np.concatenate(([False], alone[:-1]))))
+    assert found.scores.tolist() == full.scores[short].tolist()
+    assert found.found.tolist() == [0.0, *full.found[ends + 1]]
+    assert found.passed.tolist() == [0.0, *full.passed[ends + 1]]
+    assert found.positive.tolist() == np.diff(found.found).tolist()
+    assert found.negative.tolist() == np.diff(found.passed).tolist()
+
+
+@pytest.mark.more  # compiles a kernel
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.98])
+@pytest.mark.parametrize("digits", [1, 9])
+def test_a_summary_is_the_same_where_a_compiled_loop_merges(monkeypatch, share, digits):
+    rng = np.random.default_rng(0)
+    y = rng.random(3000) < share
+    s = np.round(rng.normal(size=3000) + y, digits)
+    wanted = summary(y, s)
+    monkeypatch.setattr(SortedClasses, "is_long", True)
+    assert summary(y, s).as_dict() == pytest.approx(wanted.as_dict(), rel=1e-13)
+
+
+@given(repeated_rows(max_rows=12, max_units=30))
+def test_sums_from_the_bottom_are_those_of_the_weights(rows):
+    y, s, w = rows
+    for weight in (w.astype(float), w / 7):
+        ranked = RankedList.of(y, s, weight)
+        for k in range(len(ranked.scores)):
+            assert ranked.heights[k] == pytest.approx(ranked.positive[k:].sum(), rel=1e-14)
+            below = ranked.negative[k + 1 :].sum()
+            assert ranked.negatives_below[k] == pytest.approx(below, rel=1e-14)
+        assert ranked.last_positive == np.flatnonzero(ranked.positive)[-1]
 
 
 def read_order(name):

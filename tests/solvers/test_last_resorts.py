@@ -20,6 +20,7 @@ class Wall:
 
     scale, alpha, penalty, size = 1.0, 0.0, 0.0, 2
     gradients_first, hessian_repaid_by, has_curvature, has_sample = 0, 100, True, False
+    bend_at_zero = 0.0
     target = np.array([0.9, -2.0])
 
     def value_grad(self, coef):

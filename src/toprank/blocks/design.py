@@ -411,8 +411,8 @@ class HostDesign(Design):
         if self.X.nnz < DENSE_SHARE * self.n_rows * self.n_features:
             stored = sparse.csr_array(self.take(rows))
             return stored.T @ weight, SparseTile(stored).moments_of_all(weight)
-        first, second = np.zeros(self.n_features), np.zeros((self.n_features, self.n_features))
-        for start in range(0, len(rows), self.rough_rows):
+        first, second = np.zeros(self.n_features), None
+        for start in range(0, max(1, len(rows)), self.rough_rows):
             part = slice(start, start + self.rough_rows)
             stored, root = sparse.csr_array(self.take(rows[part])), np.sqrt(weight[part])
             first += stored.T @ weight[part]
@@ -421,7 +421,9 @@ class HostDesign(Design):
             places = stored.indices, stored.indptr
             roots = sparse.csr_array((entries.astype(np.float32), *places), stored.shape)
             weighed = roots.toarray()
-            second += weighed.T @ weighed
+            product = (weighed.T @ weighed).astype(np.float64)
+            second = product if second is None else np.add(second, product, out=second)
+        assert second is not None  # there is a part, though it may have no rows
         return first, second
 
     def scaled_moments(

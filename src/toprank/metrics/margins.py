@@ -63,7 +63,7 @@ def ranking_margin_of(ranked: RankedList, norm: float = 1.0) -> float:
     """`ranking_margin` of a ranked list."""
     if not (is_number(norm) and 0 < norm < np.inf):
         raise ValueError(f"norm={norm!r} cannot scale a margin: expected a number > 0.")
-    lowest_positive = float(ranked.scores[ranked.positive > 0][-1])
+    lowest_positive = float(ranked.scores[ranked.last_positive])
     return _scaled_gap(lowest_positive, float(ranked.scores[ranked.first_negative]), norm)
 
 
@@ -223,8 +223,10 @@ def margin_error(
 def margin_error_of(ranked: RankedList, theta: float) -> float:
     """`margin_error` of a ranked list."""
     check_margin("theta", theta)
-    wrong = np.dot(ranked.negative, ranked.heights_within(theta))
-    return min(1.0, float(wrong) / (ranked.positives * ranked.negatives))
+    wrong = ranked.misranked
+    if theta != 0:
+        wrong = float(np.dot(ranked.negative, ranked.heights_within(theta)))
+    return min(1.0, wrong / (ranked.positives * ranked.negatives))
 
 
 def f_skew(

@@ -7,6 +7,7 @@ of weight zero is absent.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import BoolArray
 from toprank._extras import require
 from toprank._numerics import FloatArray, sort_runs
 from toprank.blocks.tensors import OnDevice
@@ -22,6 +24,9 @@ from toprank.metrics._inputs import check_ranking
 if TYPE_CHECKING:
     from torch import Tensor
 
+#: Ties from which a compiled loop, of which Numba is loaded, repays its own loading, and from which
+#: it repays that of Numba too, half a second.
+_COMPILED_FROM, _LOADED_FROM = 1 << 20, 24_000_000
 #: Whole numbers below this one are floats, and so are their differences.
 _EXACT_COUNT = 2.0**53
 
@@ -52,7 +57,7 @@ class SortedRows:
         cannot change a sum.
         """
         if weight is None:
-            depths = scores[members]
+            depths = scores.take(np.flatnonzero(members))  # a third of the time of scores[members]
             np.negative(depths, out=depths)
             depths.sort()
             return cls(depths)
@@ -70,9 +75,9 @@ class SortedRows:
     def _sums(self) -> FloatArray | None:
         return None if self.weight is None else np.append(0.0, np.cumsum(self.weight))
 
-    def weight_of_first(self, counts: NDArray[np.intp]) -> FloatArray:
+    def weight_of_first(self, counts: NDArray[np.intp] | FloatArray) -> FloatArray:
         """Weight of the first j rows, for each count j."""
-        return counts.astype(np.float64) if self._sums is None else self._sums[counts]
+        return counts.astype(np.float64, copy=False) if self._sums is None else self._sums[counts]
 
     @property
     def total(self) -> float:
@@ -112,6 +117,14 @@ class SortedClasses:
             SortedRows.of(scores, weight, positive), SortedRows.of(scores, weight, ~positive)
         )
 
+    @property
+    def is_long(self) -> bool:
+        """Whether a compiled loop merges the classes sooner, loading it included."""
+        if self.high.weight is not None or self.low.weight is not None:
+            return False
+        ties = len(self.high) + min(len(self.high), len(self.low))  # of a joined list, at most
+        return ties >= (_COMPILED_FROM if "numba" in sys.modules else _LOADED_FROM)
+
     def share_in_order(self) -> float:
         """Share of the pairs with the positive above, a tie counting one half: the AUC.
 
@@ -149,6 +162,8 @@ class RankedList:
         Whether every weight is a whole number.
     rows : tuple of two floats, optional
         Independent positives and negatives, where a weight says how many others a row stands for.
+    exact : bool
+        Whether no difference of `found` or of `passed` is rounded.
     """
 
     scores: FloatArray
@@ -158,6 +173,7 @@ class RankedList:
     passed: FloatArray
     whole: bool = True
     rows: tuple[float, float] | None = None
+    exact: bool = False
 
     @classmethod
     def of(
@@ -184,6 +200,8 @@ class RankedList:
     def from_sorted(cls, classes: SortedClasses, whole: bool = True) -> RankedList:
         """Merge the two sorted classes into one list of ties."""
         high, low = classes.high, classes.low
+        if classes.is_long:
+            return cls._merged(classes, join=False)
         depths = np.concatenate((high.depths, low.depths))
         order = np.argsort(depths, kind="stable")  # two sorted runs: a linear merge
         is_positive = order < len(high)
@@ -198,45 +216,59 @@ class RankedList:
         """The list with all negatives between two positives as one tie, at the highest's score.
 
         What only the order decides is the same for it (`Metric.order_only`), and where positives
-        are few the list is short. Otherwise it is the whole list.
+        are few the list is short. Otherwise it is the whole list, unless a compiled loop merges.
         """
         high, low = classes.high, classes.low
+        if classes.is_long:
+            return cls._merged(classes, join=True)
         if len(high) > len(low):
             return cls.from_sorted(classes, whole)
         depths = high.depths
         ends = np.append(np.flatnonzero(depths[1:] != depths[:-1]), len(depths) - 1)
         tops = SortedRows(depths if len(ends) == len(depths) else depths[ends])
         # negatives alone at even places, ties with positives at odd ones
-        passed = np.empty(2 * len(ends) + 2, dtype=np.intp)
+        counts = "float64" if high.weight is None else "intp"  # as `weight_of_first` wants
+        passed: np.ndarray = np.empty(2 * len(ends) + 2, dtype=counts)
         passed[0], passed[-1] = 0, len(low)
         passed[1:-1:2], passed[2::2] = tops.places_among(low)
         met = np.empty_like(passed)
         met[:2], met[2::2], met[3::2] = 0, ends + 1, ends + 1
         scores = np.empty(len(passed) - 1)
         scores[1::2] = tops.depths
-        scores[::2] = low.depths[np.minimum(passed[:-1:2], len(low) - 1)]
-        held = np.ones(len(scores), dtype=bool)
-        held[::2] = passed[1::2] > passed[:-1:2]
-        last = np.concatenate(([0], np.flatnonzero(held) + 1))
-        return cls._counted(classes, -scores[held], met[last], passed[last], whole)
+        first = np.minimum(passed[:-1:2], len(low) - 1)
+        scores[::2] = low.depths.take(first.astype(np.intp, copy=False))
+        held = np.ones(len(scores) + 1, dtype=bool)
+        held[1::2] = passed[1::2] > passed[:-1:2]
+        last = np.flatnonzero(held)
+        scores = scores.take(last[1:] - 1)
+        np.negative(scores, out=scores)
+        return cls._counted(classes, scores, met.take(last), passed.take(last), whole)
+
+    @classmethod
+    def _merged(cls, classes: SortedClasses, *, join: bool) -> RankedList:
+        """The same lists of rows that count once, by a compiled loop."""
+        from toprank.metrics.merge_kernels import merge_ties  # loads Numba
+
+        return cls(*merge_ties(classes.high.depths, classes.low.depths, join), exact=True)
 
     @classmethod
     def _counted(
         cls,
         classes: SortedClasses,
         scores: FloatArray,
-        met: NDArray[np.intp],
-        below: NDArray[np.intp],
+        met: np.ndarray,
+        below: np.ndarray,
         whole: bool,
     ) -> RankedList:
         """The list from the numbers of positives and of negatives down to the end of each tie."""
         high, low = classes.high, classes.low
         found, passed = high.weight_of_first(met), low.weight_of_first(below)
-        if whole and found[-1] + passed[-1] < _EXACT_COUNT:  # sums of which no difference is lost
+        exact = whole and bool(found[-1] + passed[-1] < _EXACT_COUNT)
+        if exact:
             positive, negative = np.diff(found), np.diff(passed)
         else:
             positive, negative = high.per_tie(met), low.per_tie(below)
-        return cls(scores, positive, negative, found, passed, whole)
+        return cls(scores, positive, negative, found, passed, whole, exact=exact)
 
     @cached_property
     def places(self) -> FloatArray:
@@ -264,7 +296,31 @@ class RankedList:
 
         Summed from the bottom, so that small heights are exact whatever is above them.
         """
+        if self.exact:
+            return self.positives - self.found[:-1]
         return np.cumsum(self.positive[::-1])[::-1]
+
+    @property
+    def negatives_below(self) -> FloatArray:
+        """Weight of the negatives below each tie, summed from the bottom too."""
+        if self.exact:
+            return self.negatives - self.passed[1:]
+        return np.append(np.cumsum(self.negative[::-1])[::-1][1:], 0.0)
+
+    @cached_property
+    def misranked(self) -> float:
+        """Weight of the pairs whose positive stands at or below the negative."""
+        return float(np.dot(self.negative, self.heights))
+
+    @cached_property
+    def tied(self) -> float:
+        """Weight of the pairs that tie."""
+        return float(np.dot(self.negative, self.positive))
+
+    @cached_property
+    def with_positives(self) -> NDArray[np.intp] | OnDevice:
+        """The ties that hold a positive: their numbers, on a device a mask."""
+        return members_of(self.positive > 0)
 
     def heights_within(self, margin: float) -> FloatArray:
         """Weight of the positives that do not lead each tie by more than `margin`."""
@@ -279,6 +335,16 @@ class RankedList:
     def first_negative(self) -> int:
         """Index of the tie that holds the highest negative."""
         return int(np.argmax(self.negative > 0))
+
+    @property
+    def last_positive(self) -> int:
+        """Index of the tie that holds the lowest positive."""
+        return len(self.scores) - 1 - int(np.argmax(self.positive[::-1] > 0))
+
+
+def members_of(mask: BoolArray | OnDevice) -> NDArray[np.intp] | OnDevice:
+    """Where a mask is true: numbers of places, which pick faster; on a device the mask."""
+    return mask if isinstance(mask, OnDevice) else np.flatnonzero(mask)
 
 
 def all_whole(weight: FloatArray | None) -> bool:

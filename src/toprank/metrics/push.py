@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from toprank.blocks.tensors import OnDevice, unwrap
 from toprank.losses import Loss, get_loss
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.margins import check_margin
-from toprank.metrics.order import RankedList
+from toprank.metrics.order import RankedList, members_of
 from toprank.objective import PushObjective
 from toprank.pair_sums import pair_sum
 from toprank.pairs import BALANCES, Sides, orient
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Multiples of margins up to this one are floats.
 _LARGEST_SCORE = 1e100
+#: Powers of two up to this one are taken by squaring, which rounds by so many units at the most.
+_MOST_SQUARED = 64
 #: Up to this size of the scores a margin of one, where a hinge has its knot, is not rounded away.
 _LARGEST_HINGED = 1e12
 
@@ -231,20 +234,33 @@ def pnorm_risk_of(
 
 def _log_pnorm(ranked: RankedList, heights: FloatArray, p: float, normalize: bool) -> float:
     """Logarithm of the risk of these heights, in either form."""
-    held = ranked.negative > 0
+    held = members_of(ranked.negative > 0)
     heights, mass = heights[held], ranked.negative[held]
-    if not isinstance(heights, OnDevice):  # down the list they fall at positives alone
-        first = np.flatnonzero(np.diff(heights, prepend=np.nan))
-        heights, mass = heights[first], np.add.reduceat(mass, first)
-    logs = log_of(heights)
-    top = float(np.max(logs))
-    if top == -np.inf:
-        return top
-    # only what lies below the highest is multiplied by p, which may be any number
-    rest = log_sum_exp(log_of(mass) + p * (logs - top))
+    highest, squarings = float(np.max(heights)), _squarings(p)
+    if highest == 0:
+        return -np.inf
+    # only what lies below the highest is raised to p, which may be any number
+    if ranked.exact and squarings is not None:
+        heights /= highest
+        for _ in range(squarings):
+            np.square(heights, out=heights)
+        top, rest = float(np.log(highest)), float(np.log(np.dot(mass, heights)))
+    else:
+        if not isinstance(heights, OnDevice):  # down the list they fall at positives alone
+            first = np.flatnonzero(np.diff(heights, prepend=np.nan))
+            heights, mass = heights[first], np.add.reduceat(mass, first)
+        logs = log_of(heights)
+        top = float(np.max(logs))
+        rest = log_sum_exp(log_of(mass) + p * (logs - top))
     if not normalize:
         return float(p * top + rest)
     return float(top - np.log(ranked.positives) + (rest - np.log(ranked.negatives)) / p)
+
+
+def _squarings(p: float) -> int | None:
+    """How often to square a number for its power p; None where that is not how to get it."""
+    fraction, exponent = math.frexp(p)
+    return exponent - 1 if fraction == 0.5 and 1 <= p <= _MOST_SQUARED else None
 
 
 def max_height(

@@ -60,9 +60,9 @@ def ranking_risk(
 
 def ranking_risk_of(ranked: RankedList) -> float:
     """`ranking_risk` of a ranked list of two classes."""
-    halves = ranked.heights - 0.5 * ranked.positive
     _check_total(ranked.total)
-    return 2 * float(np.dot(ranked.negative, halves)) / (ranked.total * (ranked.total - 1))
+    wrong = ranked.misranked - 0.5 * ranked.tied
+    return 2 * wrong / (ranked.total * (ranked.total - 1))
 
 
 def misranked_by_row(

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from toprank._numerics import FloatArray, is_number
 from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
-from toprank.metrics.order import RankedList, SortedClasses
+from toprank.metrics.order import RankedList, SortedClasses, members_of
 
 #: Beyond this rate an area is lost in the rounding of the rates around it.
 _LAST_RATE = 0.999999
@@ -117,8 +117,8 @@ def misranking_error_of(ranked: RankedList, ties: str = "half") -> float:
     """`misranking_error` of a ranked list."""
     if ties not in ("half", "error"):
         raise ValueError(f"Unknown ties {ties!r}: expected 'half' or 'error'.")
-    wrong = ranked.heights - (0.5 * ranked.positive if ties == "half" else 0.0)
-    return min(1.0, float(np.dot(ranked.negative, wrong)) / (ranked.positives * ranked.negatives))
+    wrong = ranked.misranked - (0.5 * ranked.tied if ties == "half" else 0.0)
+    return min(1.0, wrong / (ranked.positives * ranked.negatives))
 
 
 def tpr_at_fpr(
@@ -270,12 +270,12 @@ def partial_auc_of_orders(
 
 def _area_above(fpr: FloatArray, tpr: FloatArray, start: float, stop: float, floor: float) -> float:
     """Area between a non-decreasing polygon and the line tpr = floor, from start to stop."""
-    left, right = np.clip(fpr[:-1], start, stop), np.clip(fpr[1:], start, stop)
-    kept = right > left
-    left, right = left[kept], right[kept]
-    run, rise = np.diff(fpr)[kept], np.diff(tpr)[kept]
-    low = tpr[:-1][kept] + rise * (left - fpr[:-1][kept]) / run - floor
-    high = tpr[:-1][kept] + rise * (right - fpr[:-1][kept]) / run - floor
+    kept = members_of((fpr[1:] > fpr[:-1]) & (fpr[1:] > start) & (fpr[:-1] < stop))
+    first, last, before, after = (at[kept] for at in (fpr[:-1], fpr[1:], tpr[:-1], tpr[1:]))
+    left, right = np.clip(first, start, stop), np.clip(last, start, stop)
+    run, rise = last - first, after - before
+    low = before + rise * (left - first) / run - floor
+    high = before + rise * (right - first) / run - floor
     width = right - left
     # a segment that crosses the floor leaves a triangle above it
     crossing = (low < 0) & (high > 0)

@@ -127,6 +127,11 @@ class SweptProblem(TwoClassProblem):
         tilts = {"top": ((-1.0, p),), "bottom": ((-p, 1.0),), "both": ((-1.0, p), (-p, 1.0))}
         return tilts[self.task.end]
 
+    @property
+    def bend_at_zero(self) -> float:  # type: ignore[override]
+        """The covariance of each class counts as often as its tilt says."""
+        return sum(map(abs, self.tilts[0]))
+
     def _pass(self, coef: FloatArray, order: int) -> Evaluation:
         data = self.data
         # any evaluation but the first may be the last one, whose scores the link is fitted to
@@ -168,7 +173,10 @@ class SweptProblem(TwoClassProblem):
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         if self._reads_stored_entries and not self._last.knows(coef):
-            return self._value_pull(coef)
+            if self._pulled[0] != coef.tobytes():
+                self._pulled = coef.tobytes(), self._value_pull(coef)
+            value, grad = self._pulled[1]
+            return value, grad.copy()
         first = self._last.order == 0 and self.cheap_curvature
         ends = self.evaluate(coef, 2 if first else 1)
         value, shares = self._combine(ends)
@@ -177,8 +185,13 @@ class SweptProblem(TwoClassProblem):
             grad += share * (neg.mean - pos.mean)
         return self.add_penalty(value, grad, coef)
 
+    #: Where the last gradient of a sparse matrix was taken, and value and gradient there.
+    _pulled: tuple[bytes, tuple[float, FloatArray]] = b"", (0.0, np.empty(0))
+
     def value(self, coef: FloatArray) -> float:
         if self._reads_stored_entries and not self._last.knows(coef):
+            if self._pulled[0] == coef.tobytes():
+                return self._pulled[1][0]
             return self._log_risk(self._masses(coef)) + self.cost(coef)
         return self.value_grad(coef)[0]
 
@@ -383,10 +396,9 @@ class SweptProblem(TwoClassProblem):
         )
         most = (inner, outer) if of_pos < of_neg else (outer, inner)
         left_out = _AHEAD_LEFT_OUT / of_pos, _AHEAD_LEFT_OUT / of_neg
-        classes = leading_moments(self.data, coef, gentler.tilts[0], left_out, most)
-        hessian = np.zeros((self.size, self.size))
-        for tilt, moments in zip(self.tilts[0], classes, strict=True):
-            hessian += abs(tilt) * moments.covariance
+        pos, neg = leading_moments(self.data, coef, gentler.tilts[0], left_out, most)
+        hessian = pos.take_covariance(of_pos)
+        hessian += neg.take_covariance(of_neg)
         hessian[np.diag_indices(self.size)] += self.penalty
         return hessian
 

@@ -46,6 +46,9 @@ class LinearProblem(ABC, Generic[Data]):
     looks_ahead: bool = False
     #: How smooth the first of the problems is that lead to one with corners.
     first_level: float = 1.0
+    #: About the curvature at zero along columns of one spread, in units of ``scale``; zero where it
+    #: is not known.
+    bend_at_zero: float = 0.0
     #: Whether there is a dual value without a penalty; see `toprank.objective.duality`.
     has_dual: bool = False
 

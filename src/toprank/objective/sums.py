@@ -150,6 +150,15 @@ class Tilted(RelativeSums):
         found -= np.outer(mean, mean)
         return found
 
+    def take_covariance(self, factor: float) -> FloatArray:
+        """Return a multiple of the covariance, in the place of the second moments."""
+        assert self.second is not None
+        mean, found = self.mean, self.second
+        found *= factor / self.mass
+        found -= np.outer(factor * mean, mean)
+        self.second = None
+        return found
+
 
 def tilted_weights(exponents: Any, top: Any) -> Any:
     """Turn exponents, in place, into weights relative to e^top."""

@@ -112,6 +112,7 @@ class _Leg:
 
     def run(self, max_iter: int) -> FloatArray:
         if max_iter > 0 and largest(self.grad) > self.tol * self.problem.scale:
+            self.coordinates = self.coordinates.at_scale(self._first_step)
             optimize.minimize(
                 self._evaluate,
                 np.zeros_like(self.start),
@@ -127,6 +128,17 @@ class _Leg:
                 },
             )
         return self.coef
+
+    @property
+    def _first_step(self) -> float:
+        """The length of the first step: about Newton's, and at most one.
+
+        SciPy's is one whatever the gradient. A longer step than Newton's is taken back, at the
+        price of an evaluation.
+        """
+        length = float(np.linalg.norm(self.coordinates.into(self.grad)))
+        bend = self.coordinates.bend
+        return min(1.0, length / bend) if bend > 0.0 and 0.0 < length < np.inf else 1.0
 
     def _evaluate(self, z: FloatArray) -> tuple[float, FloatArray]:
         coef = self.start + self.coordinates.out(z)
@@ -174,15 +186,27 @@ class Continued:
 
 
 class _Coordinates:
-    """coef = start + out(z), and the gradient in z."""
+    """coef = start + out(z), and the gradient in z.
+
+    ``bend`` is about the curvature along the gradient at the start; zero where it is not known.
+    """
 
     def __init__(
         self,
         out: Callable[[FloatArray], FloatArray],
         into: Callable[[FloatArray], FloatArray],
+        bend: float,
     ):
         self.out = out
         self.into = into
+        self.bend = bend
+
+    def at_scale(self, unit: float) -> _Coordinates:
+        """The same with z in other units. SciPy's first step is one of them long."""
+        if unit == 1.0:
+            return self
+        out, into = self.out, self.into
+        return _Coordinates(lambda z: out(unit * z), lambda g: unit * into(g), self.bend * unit**2)
 
 
 def _coordinates(
@@ -194,9 +218,9 @@ def _coordinates(
         if factor is not None:
             # a step that overflows is seen by its value, and taken back
             solve = partial(linalg.blas.dtrsv, np.asfortranarray(factor), lower=1)
-            return _Coordinates(lambda z: solve(z, trans=1), solve)
+            return _Coordinates(lambda z: solve(z, trans=1), solve, 1.0)
     scale = problem.column_scale() / np.sqrt(problem.scale)
-    return _Coordinates(lambda z: scale * z, lambda g: scale * g)
+    return _Coordinates(lambda z: scale * z, lambda g: scale * g, problem.bend_at_zero)
 
 
 def _round_factor(hessian: FloatArray) -> FloatArray | None:
@@ -205,9 +229,11 @@ def _round_factor(hessian: FloatArray) -> FloatArray | None:
     if not np.all(np.isfinite(diagonal)):
         return None
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    round_part = hessian / np.outer(scale, scale)
+    round_part = (hessian / scale).T  # symmetric, and in the order that LAPACK overwrites
+    round_part /= scale
     round_part[np.diag_indices(len(scale))] += 1e-10
-    try:
-        return scale[:, None] * linalg.cholesky(round_part, lower=True)
-    except linalg.LinAlgError:
+    factor, info = linalg.lapack.dpotrf(round_part, lower=1, overwrite_a=1)
+    if info != 0:
         return None
+    factor *= scale[:, None]
+    return factor

@@ -55,6 +55,8 @@ class Problem(SmoothProblem, Protocol):
     hessian_repaid_by: int
     #: Iterations of L-BFGS to try before the first Hessian, where gradients are cheap.
     gradients_first: int
+    #: About the curvature at zero, in units of the scale and of `column_scale`; zero if not known.
+    bend_at_zero: float
     #: The level of the first smooth problem, where this one has corners.
     first_level: float
 

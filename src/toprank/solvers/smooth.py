@@ -82,6 +82,7 @@ def _look_from_stone(
     result = lbfgs(gentler, start, max_iter=max_iter, tol=max(tol, _NEAR), callback=log.callback)
     log.history += result.history
     ahead = problem.hessian_ahead(gentler, result.coef)
+    problem.value_grad(result.coef)  # where the solver starts, most often: it is remembered
     return shortened(problem, result.coef), ahead
 
 
