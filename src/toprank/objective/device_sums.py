@@ -130,8 +130,8 @@ class FusedSums:
         masses and means of all rows, or about them; their second moments are not looked at.
         """
         design, torch = self.design, self.design.torch
-        numbers = (*map(_mean, end), tilts, _log_masses(end), (n_rows, GOLDEN))
-        sent = design.small(np.concatenate(numbers))  # in one copy
+        drawn_by = np.array([*tilts, *_log_masses(end), n_rows, GOLDEN])
+        sent = design.small(np.concatenate([*map(_mean, end), drawn_by]))  # in one copy
         means, about = sent[:-6].view(2, -1), sent[-6:]
         middles = means if design.centre is None else means + design.centre
         if design.kernel == "triton" and design.X.dtype != torch.float64:
