@@ -224,9 +224,10 @@ def test_features_beyond_1e100_are_refused(entry):
 def test_a_score_that_is_infinite_on_a_fold_is_refused_by_name(scoring, settings_):
     X, y, _ = rows_of("separable")
     if scoring == "push_risk":
-        X[:3, 0] *= -1e3
+        X[:3, 0] *= -1e3  # in the first fold, none of which is trained on
+    settings_ = {"scoring_kwargs": settings_, "alphas": (1e-4,), "cv": StratifiedKFold(5)}
     with pytest.raises(ValueError, match=f"{scoring}.* on fold .: expected finite scores"):
-        PNormPushCV((1, 4), alphas=(1e-4,), scoring=scoring, scoring_kwargs=settings_).fit(X, y)
+        PNormPushCV((1, 4), scoring=scoring, **settings_).fit(X, y)
 
 
 # ---- the cut-off for a capacity ----------------------------------------------------------------
