@@ -71,7 +71,7 @@ def test_spark_gives_the_coefficients_of_the_fit_in_memory_and_scores_in_place(f
         PNormPush().fit_blocks(source)
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_many_partitions_are_merged_in_groups_and_any_score_is_added_in_place(
     frame, skewed, monkeypatch
 ):
@@ -226,7 +226,7 @@ def test_an_executor_that_is_lost_does_not_change_the_answer(skewed):
     assert not any(folder.exists() for folder in files)
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_partitions_written_again_by_a_task_for_several_took_the_number_of_the_task(skewed):
     with blocks.from_spark(skewed, features=FEATURES) as source:
         numbers = sweep(lambda block: (block.index, block.X.sum(axis=0).tolist()))

@@ -12,7 +12,7 @@ from toprank.rankers.ensemble import plan
 
 @pytest.fixture(scope="module")
 def frame():
-    return draw(np.random.default_rng(4), 300)
+    return draw(np.random.default_rng(5), 300)
 
 
 def draw(rng, n):

@@ -32,6 +32,8 @@ from toprank.solvers.result import (
 #: Up to this many features a Hessian is worth its price as a change of coordinates.
 ROUND_UP_TO = 1000
 _MEMORY = 20
+#: Of a first step that is shorter, SciPy's takes the place.
+_SHORTEST_STEP = 1e-4
 
 
 def lbfgs(
@@ -134,11 +136,13 @@ class _Leg:
         """The length of the first step: about Newton's, and at most one.
 
         SciPy's is one whatever the gradient. A longer step than Newton's is taken back, at the
-        price of an evaluation.
+        price of an evaluation. Next to the minimum values differ by rounding alone along a short
+        step, and the search needs the slopes of a long one.
         """
-        length = float(np.linalg.norm(self.coordinates.into(self.grad)))
         bend = self.coordinates.bend
-        return min(1.0, length / bend) if bend > 0.0 and 0.0 < length < np.inf else 1.0
+        length = float(np.linalg.norm(self.coordinates.into(self.grad)))
+        newton = length / bend if bend > 0.0 else np.inf
+        return min(1.0, newton) if newton > _SHORTEST_STEP else 1.0
 
     def _evaluate(self, z: FloatArray) -> tuple[float, FloatArray]:
         coef = self.start + self.coordinates.out(z)
