@@ -56,16 +56,22 @@ def test_a_linear_member_explains_its_columns_exactly(frame):
 
 
 @pytest.mark.parametrize(
-    ("kind", "library"), [("extra", ExtraTreesClassifier), ("random", RandomForestClassifier)]
+    ("kind", "library", "tried"),
+    [
+        ("extra", ExtraTreesClassifier, "sqrt"),
+        ("extra", ExtraTreesClassifier, 3),
+        ("random", RandomForestClassifier, "sqrt"),
+    ],
 )
-def test_a_forest_in_arrays_is_the_forest_of_scikit_learn(kind, library):
+def test_a_forest_in_arrays_is_the_forest_of_scikit_learn(kind, library, tried):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 4)).astype(np.float32).astype(np.float64)
     y = (X[:, 0] + rng.normal(size=150) > 0.5).astype(int)
     weight = rng.integers(1, 4, 150).astype(float)
-    ours = ForestRanker(kind, n_estimators=7, random_state=3).fit(X, y, weight)
+    ours = ForestRanker(kind, n_estimators=7, max_features=tried, random_state=3).fit(X, y, weight)
     seed = np.random.RandomState(3).randint(2**31 - 1)
-    theirs = library(7, min_samples_leaf=2, random_state=seed).fit(X, y, weight)
+    grown = library(7, min_samples_leaf=2, max_features=tried, random_state=seed)
+    theirs = grown.fit(X, y, weight)
     np.testing.assert_allclose(ours._sums(X), theirs.predict_proba(X)[:, 1], atol=1e-12)
     np.testing.assert_allclose(ours.explain(X).sum(axis=1), ours.decision_function(X), atol=1e-9)
     assert ours._forest.find_fault(4) == ""
@@ -172,6 +178,28 @@ def test_better_qualities_are_more_work_and_few_rows_get_more_folds():
     assert sizes == sorted(sizes)
     assert [auto_folds(quality, 10_000) for quality in EFFORTS] == [3, 4, 5]
     assert auto_folds("fast", 500) == 5
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "tried"), [(1, None), (4, None), (6, 3), (30, 15), (300, 32), (2_000, None)]
+)
+def test_a_second_forest_tries_half_of_the_columns(monkeypatch, n_columns, tried):
+    monkeypatch.setattr("toprank.rankers.ensemble.plan.is_installed", lambda library: True)
+    members = dict(auto_members("good", None, 0, n_columns=n_columns))
+    wide = members.get("extra trees, wide")
+    assert (wide and wide.max_features) == tried
+    assert members["extra trees"].max_features == "sqrt"
+    assert "extra trees, wide" not in dict(auto_members("fast", None, 0, n_columns=n_columns))
+
+
+@pytest.mark.parametrize("quality", sorted(EFFORTS))
+def test_in_good_catboost_takes_the_place_of_binary_trees(monkeypatch, quality):
+    for there in (True, False):
+        plan = "toprank.rankers.ensemble.plan.is_installed"
+        monkeypatch.setattr(plan, lambda library, there=there: there or library == "lightgbm")
+        members = dict(auto_members(quality, None, 0))
+        assert ("CatBoost" in members) == there
+        assert ("trees, binary" in members) == (not there or quality != "good")
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,8 @@ class ForestRanker(ConvertedTrees):
         Thresholds drawn at random, or the best ones on rows drawn with replacement.
     n_estimators : int, default=100
     min_samples_leaf : int, default=2
+    max_features : "sqrt" or int, default="sqrt"
+        Columns that are tried at every split, drawn at random.
     max_samples : int, default=50_000
         Rows that a tree sees, at most.
     categorical_features, random_state, n_jobs
@@ -130,8 +132,10 @@ class ForestRanker(ConvertedTrees):
         **ConvertedTrees._parameter_constraints,
         "kind": [StrOptions({"extra", "random"})],
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+        "max_features": [StrOptions({"sqrt"}), Interval(Integral, 1, None, closed="left")],
         "max_samples": [Interval(Integral, 1, None, closed="left")],
     }
+    max_features: str | int = "sqrt"  # files of earlier versions lack it
 
     def __init__(
         self,
@@ -139,6 +143,7 @@ class ForestRanker(ConvertedTrees):
         *,
         n_estimators: int = 100,
         min_samples_leaf: int = 2,
+        max_features: str | int = "sqrt",
         max_samples: int = 50_000,
         categorical_features: object = "from_dtype",
         random_state: int | np.random.RandomState | None = None,
@@ -147,6 +152,7 @@ class ForestRanker(ConvertedTrees):
         self.kind = kind
         self.n_estimators = n_estimators
         self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
         self.max_samples = max_samples
         self.categorical_features = categorical_features
         self.random_state = random_state
@@ -164,6 +170,7 @@ class ForestRanker(ConvertedTrees):
         forest = grows(
             self.n_estimators,
             min_samples_leaf=self.min_samples_leaf,
+            max_features=self.max_features,
             bootstrap=many or self.kind == "random",
             max_samples=self.max_samples if many else None,
             random_state=seed,

@@ -61,7 +61,8 @@ class PushEnsemble(
     estimators : "auto" or list of (str, estimator), default="auto"
         The members: classifiers with ``decision_function`` or ``predict_proba``. "auto" takes
         logistic regression, the linear push, boosted trees under the push and with the binary
-        objective (LightGBM, or XGBoost), extra trees, and CatBoost where it is installed.
+        objective (LightGBM, or XGBoost), extra trees, and CatBoost where it is installed, which
+        in "good" takes the place of the binary trees.
     p : "auto" or float, default="auto"
         The push over the members. "auto" compares several, the logistic loss and each member
         alone; a number from 1 on is taken as it is, with the penalty chosen.
@@ -72,10 +73,12 @@ class PushEnsemble(
         quality   folds  boosted trees   forest  beside the linear members
         ========  =====  ==============  ======  ==============================================
         fast      3      80              40      trees with p = 4, extra trees, binary trees
-        good      4      220             120     the same, and more combinations
+        good      4      220             160     80 wide extra trees too, more combinations
         best      5      400             300     trees with p = 1 and 16, a random forest too
         ========  =====  ==============  ======  ==============================================
 
+        Wide extra trees try half of the columns at every split, 32 at most, where the others try
+        the root of their number: they find the few columns that matter among many that do not.
         Tables of fewer than 2,000 rows get at least five folds; those with fewer than 100 positives
         get 300 trees of CatBoost in "good", others 120. Of more than 100,000 rows (fast), 300,000
         (good) or 1,000,000 (best) so many are drawn, class by class, to weigh the members by; the

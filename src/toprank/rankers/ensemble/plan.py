@@ -7,6 +7,7 @@ cheap members come before slow ones, and different kinds before more of a kind.
 from __future__ import annotations
 
 import importlib.util
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,8 @@ Member = tuple[str, BaseEstimator]
 
 #: Fewer rows than these get at least so many folds: a fit to less would not stand for the whole.
 _FEW_ROWS, _FOLDS_OF_FEW = 2_000, 5
+#: Columns that the second forest tries at a split, at most.
+_MANY_TRIED = 32
 #: Fewer positives than these, in few rows, get more trees of CatBoost.
 _FEW_POSITIVES = 100
 
@@ -60,6 +63,12 @@ class Effort:
     least_weight : float
         Members that weigh less than this share of the heaviest are left out, and the others are
         weighed again: what they add is lost in noise, and they take as long as the others.
+    binary_beside_catboost : bool
+        Whether trees with the binary objective stay where CatBoost, which has the same loss, is a
+        member; they hardly add to it.
+    wide_forest : int
+        Trees of the second forest of extra trees, which tries more columns at every split; 0 for
+        none.
     few_cat_rounds : int or None
         Trees of CatBoost where rows and positives are few; None for no more than elsewhere. It
         learns the more slowly the more trees it is to grow, and with few positives its lists gain
@@ -77,6 +86,8 @@ class Effort:
     weighed: int = 1_000_000
     bins: int = 1_000_000
     least_weight: float = 0.0
+    binary_beside_catboost: bool = True
+    wide_forest: int = 0
     few_cat_rounds: int | None = None
 
 
@@ -86,8 +97,15 @@ _MANY = (*_FEW, (2.0, 0.01), (8.0, 0.01), (4.0, 0.1), (4.0, 0.001), (None, 0.001
 #: What ``quality`` stands for.
 EFFORTS = {
     "fast": Effort(3, 80, 0.12, (4.0,), 40, 45, False, _FEW, 100_000, 6_000, 0.1),
-    "good": Effort(4, 220, 0.05, (4.0,), 160, 120, False, _MANY, 300_000, few_cat_rounds=300),
-    "best": Effort(5, 400, 0.03, (4.0, 1.0, 16.0), 300, 1000, True, _MANY, 1_000_000),
+    "good": Effort(
+        *(4, 220, 0.05, (4.0,), 160, 120, False, _MANY, 300_000),
+        binary_beside_catboost=False,
+        wide_forest=80,
+        few_cat_rounds=300,
+    ),
+    "best": Effort(
+        *(5, 400, 0.03, (4.0, 1.0, 16.0), 300, 1000, True, _MANY, 1_000_000), wide_forest=300
+    ),
 }
 
 
@@ -128,17 +146,33 @@ def auto_members(
             **drawn,
         }
         first, *others = ((f"trees, p = {p:g}", PushTrees(p, **trees)) for p in effort.powers)
-        members += [first, ("trees, binary", PushTrees(None, **trees))]
+        members.append(first)
     # to the last row: with leaves of two, averages of random cuts blur the top of the list
-    extra = ForestRanker(n_estimators=effort.forest, min_samples_leaf=1, **drawn)
-    members.insert(3, ("extra trees", extra))
-    if is_installed("catboost"):
+    deep = {"min_samples_leaf": 1, **drawn}
+    members.append(("extra trees", ForestRanker(n_estimators=effort.forest, **deep)))
+    has_catboost = is_installed("catboost")
+    if backend is not None and (effort.binary_beside_catboost or not has_catboost):
+        members.append(("trees, binary", PushTrees(None, **trees)))
+    if has_catboost:
         more = effort.few_cat_rounds if few_positives else None
         members.append(("CatBoost", CatBoostRanker(more or effort.cat_rounds, **drawn)))
+    if effort.wide_forest and (tried := _wide_cut(n_columns)):
+        wide = ForestRanker(n_estimators=effort.wide_forest, max_features=tried, **deep)
+        members.append(("extra trees, wide", wide))
     if effort.random_forest or backend is None:
         forest = ForestRanker("random", n_estimators=effort.forest, **drawn)
         members.append(("random forest", forest))
     return members + others
+
+
+def _wide_cut(n_columns: int) -> int:
+    """How many columns the second forest tries at every split; 0 where it would be like the first.
+
+    Half of them, so that trees find the few that matter among many that do not; of many columns
+    fewer, since the time grows with them. The first forest tries the root of their number.
+    """
+    tried = min((n_columns + 1) // 2, _MANY_TRIED)
+    return tried if tried > math.isqrt(n_columns) else 0
 
 
 def has_few_positives(n_rows: int, n_positives: int) -> bool:
