@@ -1,12 +1,14 @@
 """The push as an objective of LightGBM and of XGBoost, in both of their interfaces."""
 
 import pickle
+import sys
 
 import lightgbm
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from toprank.interop import boosting
 from toprank.interop import lightgbm as in_lightgbm
 from toprank.interop import xgboost as in_xgboost
 from toprank.metrics import precision_at, recall_at
@@ -329,3 +331,61 @@ def test_rows_that_play_no_part_keep_a_little_curvature(room):
     assert np.all(np.isfinite(gradient))
     assert curvature.min() > 0
     assert curvature.sum() == pytest.approx(curvature[gradient != 0].sum(), rel=1e-3)
+
+
+@pytest.fixture
+def both_ways(monkeypatch):
+    """Gradient and curvature of one list by NumPy, and by the compiled loops or None."""
+
+    def compute(p, end, y, scores, weight):
+        found = []
+        for enough in (2**62, 0):
+            monkeypatch.setattr(boosting, "_COMPILED_FROM", enough)
+            monkeypatch.setattr(boosting, "_LOADED_FROM", enough)
+            objective = in_xgboost.push_objective(p, end=end)
+            found.append(objective(y, scores, weight))
+        return *found, objective._built.compiled()
+
+    return compute
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("end", ["top", "bottom"])
+@pytest.mark.parametrize("p", [1.0, 4.1, 64.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_loops_find_the_same_bits(p, end, weighted, dtype, both_ways):
+    rng = np.random.default_rng(3)
+    y = (rng.random(999) < 0.2).astype(float)
+    weight = rng.integers(0, 4, 999).astype(float) if weighted else None
+    for spread, middle in ((1.0, 0.0), (30.0, 0.0), (0.5, -300.0)):
+        scores = (spread * rng.normal(size=999) + middle).astype(dtype)
+        plain, compiled, loops = both_ways(p, end, y, scores, weight)
+        np.testing.assert_array_equal(compiled, plain)
+        if spread < 2.0:
+            np.testing.assert_array_equal(loops(scores), plain)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e30])
+def test_compiled_loops_leave_what_is_out_of_their_range_to_numpy(bad, both_ways):
+    y = np.repeat([1.0, 0.0], [3, 7])
+    for place in (0, 9):
+        scores = np.zeros(10)
+        scores[place] = bad
+        with np.errstate(invalid="ignore"):
+            plain, compiled, loops = both_ways(4.0, "top", y, scores, None)
+        if place == 9 or np.isnan(bad):  # a positive far up has no share, which is in range
+            assert loops(scores) is None
+        assert loops(scores[:5]) is None
+        np.testing.assert_array_equal(compiled, plain)
+    assert both_ways(4.0, "both", y, np.zeros(10), None)[2] is None
+
+
+def test_compiled_loops_are_loaded_for_many_rows_or_many_rounds(monkeypatch):
+    monkeypatch.setattr(boosting._RowsSoFar, "count", 0)
+    monkeypatch.setitem(sys.modules, "numba", sys)
+    assert boosting._repays_compiler(1_000_000)
+    assert not boosting._repays_compiler(1_000)
+    monkeypatch.setattr(boosting._RowsSoFar, "count", 100_000_000)
+    assert boosting._repays_compiler(1_000)
