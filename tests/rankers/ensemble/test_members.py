@@ -15,7 +15,7 @@ from toprank.interop.sql import to_sql
 from toprank.rankers.ensemble.columns import LinearColumns
 from toprank.rankers.ensemble.converted import CatBoostRanker, ForestRanker
 from toprank.rankers.ensemble.flat_forest import FlatForest, mean_values
-from toprank.rankers.ensemble.plan import EFFORTS, auto_folds, auto_members, has_few_positives
+from toprank.rankers.ensemble.plan import EFFORTS, TableShape, auto_folds, auto_members
 from toprank.rankers.ensemble.prepared import PreparedRanker
 
 
@@ -183,23 +183,26 @@ def test_better_qualities_are_more_work_and_few_rows_get_more_folds():
 @pytest.mark.parametrize(
     ("n_columns", "tried"), [(1, None), (4, None), (6, 3), (30, 15), (300, 32), (2_000, None)]
 )
-def test_a_second_forest_tries_half_of_the_columns(monkeypatch, n_columns, tried):
-    monkeypatch.setattr("toprank.rankers.ensemble.plan.is_installed", lambda library: True)
-    members = dict(auto_members("good", None, 0, n_columns=n_columns))
+def test_wide_extra_trees_try_half_of_the_columns(n_columns, tried):
+    members = dict(auto_members("good", None, 0, table=TableShape(n_columns)))
     wide = members.get("extra trees, wide")
     assert (wide and wide.max_features) == tried
     assert members["extra trees"].max_features == "sqrt"
-    assert "extra trees, wide" not in dict(auto_members("fast", None, 0, n_columns=n_columns))
 
 
-@pytest.mark.parametrize("quality", sorted(EFFORTS))
-def test_in_good_catboost_takes_the_place_of_binary_trees(monkeypatch, quality):
-    for there in (True, False):
-        plan = "toprank.rankers.ensemble.plan.is_installed"
-        monkeypatch.setattr(plan, lambda library, there=there: there or library == "lightgbm")
-        members = dict(auto_members(quality, None, 0))
-        assert ("CatBoost" in members) == there
-        assert ("trees, binary" in members) == (not there or quality != "good")
+@pytest.mark.parametrize("has_catboost", [False, True])
+@pytest.mark.parametrize(("n_positives", "rare"), [(249, True), (250, False)])
+def test_where_positives_are_rare_wide_trees_stand_in_the_place_of_binary_ones(
+    monkeypatch, n_positives, rare, has_catboost
+):
+    there = {"lightgbm", "catboost"} if has_catboost else {"lightgbm"}
+    monkeypatch.setattr("toprank.rankers.ensemble.plan.is_installed", there.__contains__)
+    table = TableShape(30, 1_000, n_positives)
+    fast, good, best = (dict(auto_members(one, None, 0, table=table)) for one in EFFORTS)
+    assert ("extra trees, wide" in fast, "trees, binary" in fast) == (False, True)
+    assert ("extra trees, wide" in best, "trees, binary" in best) == (True, True)
+    assert ("extra trees, wide" in good) == rare
+    assert ("trees, binary" in good) == (not rare or not has_catboost)
 
 
 @pytest.mark.parametrize(
@@ -216,8 +219,8 @@ def test_few_positives_in_few_rows_get_the_trees_of_catboost_that_their_quality_
     monkeypatch, quality, n_rows, n_positives, trees
 ):
     monkeypatch.setattr("toprank.rankers.ensemble.plan.is_installed", lambda library: True)
-    few = has_few_positives(n_rows, n_positives)
-    members = dict(auto_members(quality, None, 0, few_positives=few))
+    table = TableShape(n_rows=n_rows, n_positives=n_positives)
+    members = dict(auto_members(quality, None, 0, table=table))
     assert members["CatBoost"].n_estimators == trees
 
 

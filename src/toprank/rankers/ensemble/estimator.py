@@ -22,7 +22,7 @@ from toprank.rankers.common import ShownInterval, fits
 from toprank.rankers.ensemble.fit_steps import EnsembleRows, EnsembleSteps, check_members
 from toprank.rankers.ensemble.on_blocks import EnsembleOnBlocks
 from toprank.rankers.ensemble.out_of_fold import Budget, OutOfFold, Progress
-from toprank.rankers.ensemble.plan import EFFORTS, Member, has_few_positives
+from toprank.rankers.ensemble.plan import EFFORTS, Member, TableShape
 from toprank.rankers.ensemble.weighing import measure_interval
 from toprank.rankers.held_out import held_out
 
@@ -61,8 +61,7 @@ class PushEnsemble(
     estimators : "auto" or list of (str, estimator), default="auto"
         The members: classifiers with ``decision_function`` or ``predict_proba``. "auto" takes
         logistic regression, the linear push, boosted trees under the push and with the binary
-        objective (LightGBM, or XGBoost), extra trees, and CatBoost where it is installed, which
-        in "good" takes the place of the binary trees.
+        objective (LightGBM, or XGBoost), extra trees, and CatBoost where it is installed.
     p : "auto" or float, default="auto"
         The push over the members. "auto" compares several, the logistic loss and each member
         alone; a number from 1 on is taken as it is, with the penalty chosen.
@@ -73,12 +72,14 @@ class PushEnsemble(
         quality   folds  boosted trees   forest  beside the linear members
         ========  =====  ==============  ======  ==============================================
         fast      3      80              40      trees with p = 4, extra trees, binary trees
-        good      4      220             160     80 wide extra trees too, more combinations
-        best      5      400             300     trees with p = 1 and 16, a random forest too
+        good      4      220             160     the same or wide trees, more combinations
+        best      5      400             300     wide, p = 1 and 16, a random forest too
         ========  =====  ==============  ======  ==============================================
 
         Wide extra trees try half of the columns at every split, 32 at most, where the others try
         the root of their number: they find the few columns that matter among many that do not.
+        In "good" there are 80 where less than a quarter of the rows are positives, and there,
+        beside CatBoost, no binary trees, which hardly add anything then.
         Tables of fewer than 2,000 rows get at least five folds; those with fewer than 100 positives
         get 300 trees of CatBoost in "good", others 120. Of more than 100,000 rows (fast), 300,000
         (good) or 1,000,000 (best) so many are drawn, class by class, to weigh the members by; the
@@ -266,8 +267,8 @@ class PushEnsemble(
         """
         sample_weight = keep_label_weights(self, y, sample_weight, label_propensity)
         rows = self._check_fit(X, y, sample_weight, groups, time)
-        few = has_few_positives(len(rows), int(np.sum(rows.y == self.classes_[1])))
-        members = self._members(self.n_features_in_, few)
+        n_positives = int(np.sum(rows.y == self.classes_[1]))
+        members = self._members(TableShape(self.n_features_in_, len(rows), n_positives))
         outer = None if self.test_size is None else self._outer_interval(rows, members)
         budget = Budget(self.max_seconds, Workers(self.n_jobs).n_jobs)
         self._folds = self._make_folds(rows)

@@ -23,7 +23,7 @@ from toprank.rankers.callbacks import tell_step
 from toprank.rankers.common import warn_caller
 from toprank.rankers.ensemble.combination import CombinationChoice
 from toprank.rankers.ensemble.out_of_fold import Progress, Run, fit_member, one_thread
-from toprank.rankers.ensemble.plan import EFFORTS, Member, auto_folds, auto_members
+from toprank.rankers.ensemble.plan import EFFORTS, Member, TableShape, auto_folds, auto_members
 from toprank.rankers.ensemble.scores import EnsembleScores
 from toprank.rankers.ensemble.table import MemberTable
 from toprank.rankers.ensemble.weighing import make_table, weigh
@@ -98,12 +98,11 @@ class EnsembleSteps(EnsembleScores):
         self._labels = rows.y
         return rows
 
-    def _members(self, n_columns: int, few_positives: bool = False) -> list[Member]:
+    def _members(self, table: TableShape) -> list[Member]:
         if not isinstance(self.estimators, str):
             return check_members(self.estimators)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        given = (self.categorical_features, seed, self.clip_tails, n_columns, few_positives)
-        return auto_members(self.quality, *given)
+        return auto_members(self.quality, self.categorical_features, seed, self.clip_tails, table)
 
     def _single(self, estimator: BaseEstimator) -> BaseEstimator:
         """A member as it is fitted: with one thread where several run at a time."""

@@ -44,7 +44,7 @@ from toprank.rankers.blockwise import (
 )
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.combination import ScoreColumns
-from toprank.rankers.ensemble.fit_steps import EnsembleSteps
+from toprank.rankers.ensemble.fit_steps import EnsembleSteps, check_members
 from toprank.rankers.ensemble.out_of_fold import MemberError, Progress, Run, fit_member
 from toprank.rankers.ensemble.out_of_fold import member_scores as scores_of
 from toprank.rankers.ensemble.plan import EFFORTS, Member, auto_folds, is_installed
@@ -205,7 +205,7 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
         if isinstance(self.estimators, str):
             members = block_members(self.quality, seed)
         else:
-            members = self._members(source.n_features)
+            members = check_members(self.estimators)
         work = _BlockMembers(source, plain, folds, drawn, rows, self.on_error, kept)
         tell = self._teller(progress)
         runs = []

@@ -28,6 +28,37 @@ _FEW_ROWS, _FOLDS_OF_FEW = 2_000, 5
 _MANY_TRIED = 32
 #: Fewer positives than these, in few rows, get more trees of CatBoost.
 _FEW_POSITIVES = 100
+#: Positives are rare below this share of the rows.
+_RARE_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """What of a table decides on the members."""
+
+    n_columns: int = 1
+    n_rows: int = 1_000_000
+    n_positives: int = 100_000
+
+    @property
+    def has_few_positives(self) -> bool:
+        """Whether positives are few, in a table so small that more trees take little time."""
+        return self.n_rows < _FEW_ROWS and self.n_positives < _FEW_POSITIVES
+
+    @property
+    def has_rare_positives(self) -> bool:
+        """Whether the top of the list is where few rows are: binary trees then hardly add."""
+        return self.n_positives < _RARE_SHARE * self.n_rows
+
+    @property
+    def n_tried(self) -> int:
+        """How many columns the wide forest tries at a split; 0 where it would be like the other.
+
+        Half of them, so that trees find the few that matter among many that do not; of many columns
+        fewer, since the time grows with them. The other forest tries the root of their number.
+        """
+        tried = min((self.n_columns + 1) // 2, _MANY_TRIED)
+        return tried if tried > math.isqrt(self.n_columns) else 0
 
 
 @dataclass(frozen=True)
@@ -63,12 +94,12 @@ class Effort:
     least_weight : float
         Members that weigh less than this share of the heaviest are left out, and the others are
         weighed again: what they add is lost in noise, and they take as long as the others.
-    binary_beside_catboost : bool
-        Whether trees with the binary objective stay where CatBoost, which has the same loss, is a
-        member; they hardly add to it.
     wide_forest : int
-        Trees of the second forest of extra trees, which tries more columns at every split; 0 for
+        Trees of a second forest of extra trees, which tries more columns at every split; 0 for
         none.
+    wide_or_binary : bool
+        Whether the wide forest is a member where positives are rare only, and there, beside
+        CatBoost, stands in the place of the trees with the binary objective.
     few_cat_rounds : int or None
         Trees of CatBoost where rows and positives are few; None for no more than elsewhere. It
         learns the more slowly the more trees it is to grow, and with few positives its lists gain
@@ -86,8 +117,8 @@ class Effort:
     weighed: int = 1_000_000
     bins: int = 1_000_000
     least_weight: float = 0.0
-    binary_beside_catboost: bool = True
     wide_forest: int = 0
+    wide_or_binary: bool = False
     few_cat_rounds: int | None = None
 
 
@@ -99,8 +130,8 @@ EFFORTS = {
     "fast": Effort(3, 80, 0.12, (4.0,), 40, 45, False, _FEW, 100_000, 6_000, 0.1),
     "good": Effort(
         *(4, 220, 0.05, (4.0,), 160, 120, False, _MANY, 300_000),
-        binary_beside_catboost=False,
         wide_forest=80,
+        wide_or_binary=True,
         few_cat_rounds=300,
     ),
     "best": Effort(
@@ -119,8 +150,7 @@ def auto_members(
     categorical_features: Any,
     random_state: int,
     clip_tails: bool = True,
-    n_columns: int = 1,
-    few_positives: bool = False,
+    table: TableShape = TableShape(),
 ) -> list[Member]:
     """Return the members for a table, whatever is installed, in the order of the fits."""
     effort = EFFORTS[quality]
@@ -140,7 +170,7 @@ def auto_members(
             "learning_rate": effort.rate,
             "subsample": 0.8,
             "colsample": 0.8,
-            "max_bins": min(255, max(63, effort.bins // max(1, n_columns))),
+            "max_bins": min(255, max(63, effort.bins // max(1, table.n_columns))),
             "early_stopping": False,
             "calibration": "training",  # the ensemble has a link of its own
             **drawn,
@@ -150,34 +180,19 @@ def auto_members(
     # to the last row: with leaves of two, averages of random cuts blur the top of the list
     deep = {"min_samples_leaf": 1, **drawn}
     members.append(("extra trees", ForestRanker(n_estimators=effort.forest, **deep)))
-    has_catboost = is_installed("catboost")
-    if backend is not None and (effort.binary_beside_catboost or not has_catboost):
+    has_catboost, rare = is_installed("catboost"), table.has_rare_positives
+    if backend is not None and not (effort.wide_or_binary and has_catboost and rare):
         members.append(("trees, binary", PushTrees(None, **trees)))
     if has_catboost:
-        more = effort.few_cat_rounds if few_positives else None
+        more = effort.few_cat_rounds if table.has_few_positives else None
         members.append(("CatBoost", CatBoostRanker(more or effort.cat_rounds, **drawn)))
-    if effort.wide_forest and (tried := _wide_cut(n_columns)):
-        wide = ForestRanker(n_estimators=effort.wide_forest, max_features=tried, **deep)
+    if effort.wide_forest and table.n_tried and (rare or not effort.wide_or_binary):
+        wide = ForestRanker(n_estimators=effort.wide_forest, max_features=table.n_tried, **deep)
         members.append(("extra trees, wide", wide))
     if effort.random_forest or backend is None:
         forest = ForestRanker("random", n_estimators=effort.forest, **drawn)
         members.append(("random forest", forest))
     return members + others
-
-
-def _wide_cut(n_columns: int) -> int:
-    """How many columns the second forest tries at every split; 0 where it would be like the first.
-
-    Half of them, so that trees find the few that matter among many that do not; of many columns
-    fewer, since the time grows with them. The first forest tries the root of their number.
-    """
-    tried = min((n_columns + 1) // 2, _MANY_TRIED)
-    return tried if tried > math.isqrt(n_columns) else 0
-
-
-def has_few_positives(n_rows: int, n_positives: int) -> bool:
-    """Whether positives are few, in a table so small that more trees take little time."""
-    return n_rows < _FEW_ROWS and n_positives < _FEW_POSITIVES
 
 
 def auto_folds(quality: str, n_rows: int) -> int:
