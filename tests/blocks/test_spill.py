@@ -1,5 +1,6 @@
 """What an executor of Spark writes of a partition, without Spark."""
 
+import gc
 import json
 from decimal import Decimal
 
@@ -61,3 +62,16 @@ def test_a_task_tells_the_driver_where_the_files_are_or_what_went_wrong(tmp_path
     (told,) = job(str(tmp_path / "nowhere"))(iter([batch()]))
     kind, text = json.loads(told.to_pylist()[0]["error"])
     assert kind == "OSError" and "point spill_dir= to a larger disk" in text
+
+
+def test_what_a_worker_has_imported_is_left_out_of_its_next_collection(monkeypatch):
+    monkeypatch.setitem(spill._FROZEN, "modules", 0)
+    try:
+        before = len(gc.get_objects())
+        spill.spare_collector()
+        assert len(gc.get_objects()) < before / 10
+        later = [[] for _ in range(1000)]
+        spill.spare_collector()  # nothing was imported in between
+        assert len(gc.get_objects()) > len(later)
+    finally:
+        gc.unfreeze()

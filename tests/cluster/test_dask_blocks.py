@@ -294,3 +294,82 @@ def test_a_second_fit_does_without_the_passes_that_every_fit_begins_with(client,
     assert np.array_equal(first.coef_, again.coef_)
     alone = PNormPush(p=4, class_weight="balanced").fit(X, y)
     np.testing.assert_allclose(other.coef_, alone.coef_, atol=1e-5)
+
+
+@pytest.fixture
+def asked(client, monkeypatch):
+    """What a client is asked for, in order: tasks to submit, calls of its workers."""
+    seen = []
+
+    def note(name):
+        method = getattr(client, name)
+
+        def noted(*given, **named):
+            seen.append(name)
+            return method(*given, **named)
+
+        monkeypatch.setattr(client, name, noted)
+
+    note("submit"), note("run")
+    return seen
+
+
+@pytest.mark.more
+def test_short_passes_after_the_first_are_calls_of_the_workers(client, rows, asked, monkeypatch):
+    monkeypatch.setattr("toprank.blocks.dask_tasks._SHORT", 60.0)  # however busy the machine is
+    with blocks.from_dask(da.from_array(rows[0], chunks=(300, -1)), client=client) as source:
+        for _ in range(2):  # the first makes the blocks, the second finds where they are
+            by_tasks = source.map_reduce(column_sums(), None)
+        assert set(asked) == {"submit"}
+        asked.clear()
+        by_calls = source.map_reduce(column_sums(), None)
+        assert asked == ["run"]
+        np.testing.assert_array_equal(by_calls, by_tasks)
+        source._places._since -= 31  # a scheduler that sees no tasks may end its cluster
+        asked.clear()
+        np.testing.assert_array_equal(source.map_reduce(column_sums(), None), by_tasks)
+        assert set(asked) == {"submit"}
+    monkeypatch.setattr("toprank.blocks.dask_tasks._SHORT", 0.0)
+    with blocks.from_dask(da.from_array(rows[0], chunks=(300, -1)), client=client) as source:
+        asked.clear()
+        for _ in range(3):
+            np.testing.assert_array_equal(source.map_reduce(column_sums(), None), by_tasks)
+    assert set(asked) == {"submit"}, "what tasks cost does not matter in a long pass"
+
+
+def fails_where(text):
+    class Fails:
+        def local(self, block, state):
+            if state == text:
+                raise ValueError(f"no sums {text}")
+            return block.n_rows
+
+        def merge(self, left, right):
+            return left + right
+
+    return Fails()
+
+
+@pytest.mark.more
+def test_a_call_that_finds_no_blocks_or_fails_leaves_the_pass_to_tasks(
+    client, rows, asked, monkeypatch
+):
+    monkeypatch.setattr("toprank.blocks.dask_tasks._SHORT", 60.0)
+    sweep = fails_where("today")
+    with blocks.from_dask(da.from_array(rows[0], chunks=(300, -1)), client=client) as source:
+        for _ in range(2):
+            assert source.map_reduce(sweep, "ever") == 2000
+        places = source._places
+        workers, groups = zip(*places._groups.items(), strict=True)
+        places._groups = dict(zip(workers, groups[::-1], strict=True))  # the blocks were moved
+        asked.clear()
+        assert source.map_reduce(sweep, "ever") == 2000
+        assert asked == ["run", "submit", "submit"]
+        places._groups = {"tcp://127.0.0.1:9": groups[0]}  # the worker is gone
+        assert source.map_reduce(sweep, "ever") == 2000
+        with pytest.raises(ValueError, match="no sums today"):
+            source.map_reduce(sweep, "today")
+        asked.clear()
+        assert source.map_reduce(sweep, "ever") == 2000
+        assert source.map_reduce(sweep, "ever") == 2000
+        assert asked == ["submit", "submit", "run"]

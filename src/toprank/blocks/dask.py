@@ -9,6 +9,7 @@ again from the graph of the collection, and the answer is the same.
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from operator import itemgetter
@@ -22,6 +23,7 @@ from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks.dask_tasks import (
+    KnownPlaces,
     LocalGroup,
     LocalTask,
     Merge,
@@ -199,6 +201,7 @@ class DaskBlocks(BlockSource):
         ]
         self._persists = persist
         self._answers: dict[str, tuple[str, Any]] = {}
+        self._places = KnownPlaces()
         if persist:
             self._blocks = list(self._persist(self._blocks))
         self._graph = {
@@ -280,13 +283,30 @@ class DaskBlocks(BlockSource):
     def _grouped_pass(
         self, client: Client, sweep: Sweep[State, Partial], state: State, name: str
     ) -> Partial:
-        """One pass with a task per thread of the workers: a task costs Dask milliseconds.
+        """One pass with a task per thread of the workers, or short ones without any.
 
-        The partial results are merged here, in the order in which the tree of tasks merges them.
+        A task costs Dask milliseconds. The partial results are merged here, in the order in which
+        the tree of tasks merges them.
         """
+        found = None
+        if self._progress.verbose <= 1 and not getattr(sweep, "opens_fits", False):
+            found = self._places.ask(client, sweep, state)
+        if found is None:
+            found = self._group_tasks(client, sweep, state, name)
+        found.sort(key=itemgetter(0))
+        level, merge = [partial for _, partial in found], Merge(sweep)
+        while len(level) > 1:
+            level = [merge(*level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)]
+        return level[0]
+
+    def _group_tasks(
+        self, client: Client, sweep: Sweep[State, Partial], state: State, name: str
+    ) -> list[tuple[int, Partial]]:
+        """What each block contributes, from a task per thread of the workers."""
         distributed = require("distributed", "dask")
         futures = [distributed.futures_of(block)[0] for block in self._blocks]
         token, local = _token(), LocalGroup(sweep, state)
+        begun, groups = time.monotonic(), groups_by_worker(client, futures)
         tasks = [
             client.submit(
                 local,
@@ -295,20 +315,17 @@ class DaskBlocks(BlockSource):
                 workers=worker or None,
                 allow_other_workers=bool(worker),
             )
-            for number, (worker, group) in enumerate(groups_by_worker(client, futures))
+            for number, (worker, group) in enumerate(groups)
         ]
         try:
             if self._progress.verbose > 1:
                 distributed.progress(tasks, notebook=False)
             parts = [task.result() for task in tasks]
-            found = sorted((one for part in parts for one in part), key=itemgetter(0))
         except BaseException:
             client.cancel(tasks)  # a traceback would keep them, and the cluster at work
             raise
-        level, merge = [partial for _, partial in found], Merge(sweep)
-        while len(level) > 1:
-            level = [merge(*level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)]
-        return level[0]
+        self._places.note(groups, futures, time.monotonic() - begun)
+        return [one for part in parts for one in part]
 
     def _pass(self, sweep: Sweep[State, Partial], state: State, name: str) -> Delayed:
         """One pass as a graph, written out by hand: one task per block, and a tree of merges."""

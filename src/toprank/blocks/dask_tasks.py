@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, Never
 
 import numpy as np
@@ -15,7 +17,13 @@ from toprank.blocks.source import Block, Partial, State, Sweep
 
 if TYPE_CHECKING:
     import pandas as pd
-    from distributed import Client, Future
+    from distributed import Client, Future, Worker
+
+#: Seconds of a pass from which it does not matter what its tasks cost.
+_SHORT = 1.0
+#: Seconds after which a pass is made of tasks again: a scheduler that has seen none for some time
+#: may end its cluster, and the blocks may have been moved.
+_TRUSTED = 30.0
 
 
 def size_of(thing: object) -> int:
@@ -110,6 +118,64 @@ def groups_by_worker(client: Client, futures: Sequence[Future]) -> list[tuple[st
         count = max(1, threads.get(worker, 1))
         groups += [(worker, numbers[k::count]) for k in range(min(count, len(numbers)))]
     return groups
+
+
+class KnownPlaces:
+    """Where the blocks lie, by the last pass of tasks; short passes ask there directly.
+
+    Dask takes some 25 ms of the processors to see tasks through its scheduler, and waits for each
+    message; a call of the workers that hold the blocks takes a third of that.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[str, list[list[object]]] = {}
+        self._since = 0.0
+
+    def note(
+        self, groups: Sequence[tuple[str, list[int]]], futures: Sequence[Future], seconds: float
+    ) -> None:
+        """Remember the groups of a pass, and that it took so long."""
+        self._groups, self._since = {}, time.monotonic()
+        if seconds <= _SHORT and all(worker for worker, _ in groups):
+            for worker, numbers in groups:
+                keys = [futures[number].key for number in numbers]
+                self._groups.setdefault(worker, []).append(keys)
+
+    def ask(
+        self, client: Client, sweep: Sweep[State, Partial], state: State
+    ) -> list[tuple[int, Partial]] | None:
+        """Return what each block contributes; None where tasks have to find that out.
+
+        They do so where a worker or a block is gone, and where a sum fails: a task says why.
+        """
+        if not self._groups or time.monotonic() - self._since > _TRUSTED:
+            return None
+        begun, found = time.monotonic(), {}
+        try:
+            workers, task = list(self._groups), LocalGroup(sweep, state)
+            if len(client.nthreads(workers)) == len(workers):  # a lost one is called for long
+                found = client.run(sum_here, task, self._groups, workers=workers)
+        except Exception:  # whatever became of the workers
+            found = {}
+        if len(found) < len(self._groups) or any(one is None for one in found.values()):
+            self._groups = {}
+            return None
+        if time.monotonic() - begun > _SHORT:
+            self._groups = {}
+        return [one for part in found.values() for one in part]
+
+
+async def sum_here(
+    task: LocalGroup[State, Partial], groups: Mapping[str, list[list[object]]], dask_worker: Worker
+) -> list[tuple[int, Partial]] | None:
+    """Run a task on the groups of blocks of a worker, in its threads; None where that fails."""
+    loop, pool = asyncio.get_running_loop(), dask_worker.executors["default"]
+    try:
+        blocks = [[dask_worker.data[key] for key in keys] for keys in groups[dask_worker.address]]
+        sums = [loop.run_in_executor(pool, task, *group) for group in blocks]
+        return [one for part in await asyncio.gather(*sums) for one in part]
+    except Exception:  # a task will say what it is
+        return None
 
 
 class Merge(Generic[Partial]):

@@ -37,6 +37,7 @@ from toprank.blocks.spill import (
     SpillRows,
     clear_spilled,
     open_spilled,
+    spare_collector,
     spill_error,
 )
 
@@ -203,6 +204,8 @@ class SparkBlocks(BlockSource):
             raise ValueError("The data frame has no partitions; a ranking needs rows.")
         self._n_blocks = len(entries)
         self._one_host = len({entry["host"] for entry in entries}) == 1
+        #: The manifest in as many parts as there are cores, once that was asked for.
+        self._per_core: tuple[int, RDD] | None = None
 
     def _tasks(self) -> RDD:
         """The manifest, one partition a task.
@@ -213,7 +216,9 @@ class SparkBlocks(BlockSource):
         cores = self._manifest.context.defaultParallelism
         if not self._one_host or self._n_blocks <= cores:
             return self._manifest
-        return self._manifest.coalesce(cores)
+        if self._per_core is None or self._per_core[0] != cores:
+            self._per_core = cores, self._manifest.coalesce(cores)
+        return self._per_core[1]
 
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         if self._closer is None or not self._closer.alive:
@@ -345,6 +350,7 @@ class _LocalPartitions(Generic[State, Partial]):
                 raise spill_error(entry["error"])
             block = open_spilled(entry["index"], entry["path"], entry["files"])
             yield entry["index"], [entry["path"]], self.sweep.local(block, self.state)
+        spare_collector()
 
 
 class _MergeGroup(Generic[Partial]):
