@@ -175,6 +175,8 @@ def predicted_classes(classes: AnyArray, positive: OnDevice | BoolArray) -> Arra
 
 #: The flattest curve, per standard deviation of the scores.
 _FLATTEST = 1e-3
+#: The steepest that its search starts with: steeper ones belong to scores that are all but apart.
+_STEEPEST_START = 20.0
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,7 @@ def logistic(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray
 def logistic_curve(standard: Standard, points: Points) -> Link:
     """Fit the curve of `logistic` to standardised scores."""
     curve = _Curve(*points)
-    start = np.array([1.0, curve.log_odds])
+    start = curve.of_normal_scores(points[1])
     # a Hessian of two rows takes no longer than a gradient: none is kept
     a, b = newton(curve, start, tol=1e-10, max_iter=100, contraction=0.0).coef
     if not a >= _FLATTEST:  # the scores rank backwards: the best increasing curve is flat
@@ -275,6 +277,23 @@ class _Curve:
         minus = count * float(np.sum(self.weight, where=~positive))
         self.log_odds = float(np.log((plus + 1.0) / (minus + 1.0)))
         self.target = np.where(positive, (plus + 1) / (plus + 2), 1 / (minus + 2))
+        self._known: tuple[bytes, FloatArray, FloatArray] | None = None
+
+    def of_normal_scores(self, positive: NDArray[np.bool_]) -> FloatArray:
+        """Return about where the minimum lies: where it does if the scores of a class are normal.
+
+        With means m and m' of the classes and a variance v within them, A = (m - m') / v and
+        B = log odds - A (m + m') / 2.
+        """
+        moments = self.weight * self.u
+        share, of_pos = float(self.weight @ positive), float(moments @ positive)
+        with np.errstate(all="ignore"):
+            up, down = np.divide([of_pos, np.sum(moments) - of_pos], [share, 1.0 - share])
+            within = float(moments @ self.u) - share * up**2 - (1.0 - share) * down**2
+            slope = float(np.divide(up - down, within))
+        if not _FLATTEST < slope < _STEEPEST_START:
+            return np.array([1.0, self.log_odds])
+        return np.array([slope, self.log_odds - 0.5 * slope * (up + down)])
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         z, small = self._at(coef)
@@ -284,8 +303,11 @@ class _Curve:
 
     def _at(self, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return z = A u + B, and e^-|z|: its logistic function needs no other power."""
-        z = coef[0] * self.u + coef[1]
-        return z, np.exp(-np.abs(z))
+        at = coef.tobytes()
+        if self._known is None or self._known[0] != at:  # a Hessian follows its gradient
+            z = coef[0] * self.u + coef[1]
+            self._known = at, z, np.exp(-np.abs(z))
+        return self._known[1:]
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         _, small = self._at(coef)
