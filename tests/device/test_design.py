@@ -190,7 +190,11 @@ def test_second_moments_of_rows_drawn_are_those_of_the_plain_products(d, gpu):
     want = (x * count.abs().double()[:, None]).T @ x
     got = drawn_moments(X, rows, count, middles)
     assert torch.equal(got, got.T)
-    assert float((got - want).abs().max()) <= 1e-4 * float(want.diagonal().max())
+    # entries of eight bits: rounding evens out over the rows
+    assert float((got - want).abs().max()) <= 5e-4 * float(want.diagonal().max())
+    assert torch.equal(got, drawn_moments(X.T.contiguous().T, rows, count, middles))
+    assert float(torch.linalg.eigvalsh(got).min()) >= 0.0
+    assert not drawn_moments(X, rows[:0], count[:0], middles).any()
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "bfloat16"])
@@ -373,7 +377,8 @@ def curvature_of(end):
 def test_the_curvature_of_all_rows_is_that_of_the_sums(n, d, dtype, weighted, by_column, device):
     rows, coef, end, want = curved(n, d, dtype, weighted, device, by_column)
     got = rows.curvature(coef, AT_THE_TOP, end, 10**12)  # so many that every row is drawn
-    close = 1e-12 if dtype == "float64" else 1e-4
+    # products of entries of eight bits, where a few rows have most of the weight
+    close = 1e-12 if dtype == "float64" else 2.0**-8 if device.type == "cuda" else 1e-4
     np.testing.assert_allclose(got, want, rtol=0, atol=close * np.max(want))
 
 
@@ -398,7 +403,7 @@ def test_the_curvature_of_rows_drawn_is_about_that_of_all(dtype, weighted, at_ze
 def test_what_was_started_is_asked_for_once(device):
     rows, coef, end, want = curved(400, 5, "float32", False, device)
     rows.start_curvature(coef, AT_THE_TOP, end, 10**12)
-    close = 1e-4 * np.max(want)
+    close = 2.0**-8 * np.max(want)
     np.testing.assert_allclose(rows.curvature(coef, AT_THE_TOP, end, 10**12), want, atol=close)
     np.testing.assert_allclose(rows.curvature(coef, AT_THE_TOP, end, 10**12), want, atol=close)
     assert rows._curved is None
@@ -423,4 +428,5 @@ def test_rows_alone_in_their_class_have_no_curvature(device):
     coef = np.array([0.5, -0.5, 1.0])
     (end,) = rows.sum_tilted(coef, (AT_THE_TOP,), order=2)
     got = rows.curvature(coef, AT_THE_TOP, end, 10**6)
-    np.testing.assert_allclose(got, 4.0 * end[1].covariance, rtol=0, atol=1e-4)
+    want = 4.0 * end[1].covariance
+    np.testing.assert_allclose(got, want, rtol=0, atol=2.0**-8 * np.max(want))

@@ -1,5 +1,7 @@
 """The logistic loss and the squared hinge, summed where the rows of a device lie."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -7,9 +9,10 @@ from toprank import PNormPush, blocks
 from toprank.objective import build_objective
 
 torch = pytest.importorskip("torch")
+from toprank.blocks.kernels_moments import sums_in_bins  # noqa: E402
 from toprank.losses import get_loss  # noqa: E402
 from toprank.objective.data import LabelledData  # noqa: E402
-from toprank.objective.device_problem import AtRoot, DeviceRootProblem  # noqa: E402
+from toprank.objective.device_problem import AtRoot, DeviceRootProblem, RootRows  # noqa: E402
 from toprank.objective.device_root import DeviceRoot, running_sums  # noqa: E402
 from toprank.objective.problem import ScoredProblem  # noqa: E402
 
@@ -125,6 +128,42 @@ def test_a_problem_of_the_device_answers_as_one_of_the_host(loss, device):
     assert isinstance(there.gentler(2.0), DeviceRootProblem)
     with pytest.raises(TypeError, match="several blocks have no scores in common"):
         AtRoot(there.data.view, there, "value_grad").merge(None, None)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("d", [1, 5, 64, 100, 130, 300])
+def test_a_hessian_by_kernels_is_that_of_products_of_matrices(d, kind, weighted, gpu, monkeypatch):
+    rng = np.random.default_rng(d)
+    X = torch.as_tensor(rng.normal(size=(9_000, d)) + 3.0, device=gpu).to(getattr(torch, kind))
+    y = torch.as_tensor(rng.random(9_000) < 0.2, device=gpu)
+    weight = torch.as_tensor(rng.integers(0, 4, 9_000), device=gpu) if weighted else None
+    coef = rng.normal(size=d) / d
+    for loss, table in (("logistic", X), ("squared_hinge", X.T.contiguous().T)):
+        ranker, found = PNormPush(4, loss=loss), []
+        for compiled in (True, False):
+            monkeypatch.setattr(RootRows, "_compiled", compiled)
+            problem = ranker.problem_on(blocks.from_torch(table, y, weight), ranker._task())
+            found.append(problem.hessian(coef, exact=False))
+        by_kernels, by_products = found
+        size = np.max(by_products.diagonal())
+        np.testing.assert_allclose(by_kernels, by_products, rtol=0, atol=2e-3 * size)
+
+
+def test_rows_of_a_gpu_are_added_up_bin_by_bin(gpu):
+    rng = np.random.default_rng(0)
+    X = torch.as_tensor(rng.normal(size=(4_000, 33)) + 1e3, device=gpu)
+    centre, share = X[0], torch.as_tensor(rng.random(3_000), device=gpu)
+    rows = torch.as_tensor(rng.integers(0, 4_000, 3_000), device=gpu)
+    scores = torch.as_tensor(rng.normal(size=3_000), device=gpu)
+    starts = torch.tensor([0, 0, 1, 2_500, 2_500, 3_000], device=gpu)
+    for table in (X, X.float(), X.T.contiguous().T):
+        got = sums_in_bins(table, rows, share, scores, starts, centre)
+        x = table[rows].double() - centre
+        terms = torch.cat([x, torch.ones_like(x[:, :1]), scores[:, None]], 1) * share[:, None]
+        want = [terms[a:b].sum(0) for a, b in pairwise(starts.tolist())]
+        torch.testing.assert_close(got, torch.stack(want), rtol=1e-10, atol=1e-9)
+        assert torch.equal(got, sums_in_bins(table, rows, share, scores, starts, centre))
 
 
 @pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025, 1_100_000])

@@ -5,12 +5,14 @@ then counts max(v, 1/m): about m rows of each class stand for it, and those that
 seldom read. What stands for chance is a sequence of numbers of equal distances around a circle
 (Weyl's), so that the same rows are drawn every time.
 
-The moments come from the GPU's units for matrices. A program takes two blocks of columns and some
-of the rows, reads them where they lie, and adds up the products of what lies between them and the
-middle of their class. An entry becomes the sum of two numbers of eight bits, which those units
-read; of their four products the smallest is left out. One block of columns with itself takes two
-products, since the third is the transpose of the second.
+The moments come from the GPU's units for matrices. What lies between an entry and the middle of
+its class, times the root of what the row counts, is rounded to the eight bits that those units read
+at full speed and written in order; a program multiplies two blocks of columns of some of these
+rows. Rounding moves an entry by a five-hundredth of itself at the most, now up, now down, which
+evens out over many rows: the error is far below that of the draw. What comes out is a product of a
+matrix with its transpose, so that no eigenvalue is negative.
 
+For losses whose Hessian comes from bins of scores, rows are added up bin by bin, in a fixed order.
 Rows that are drawn evenly, for a sample, are copied here too.
 """
 
@@ -30,17 +32,20 @@ GOLDEN = 0.6180339887498949
 _GATHERED = 2048
 #: Rows that a program of the drawing looks at.
 _LOOKED_AT = 1024
-#: Columns of a block: rows of it that are read at once, and the warps of a program. One block holds
-#: all columns where it can.
-_SHAPES = {32: (128, 4), 64: (64, 4), 128: (128, 8)}
-#: Columns up to which two of the widest blocks take less time than more of half their width.
-_TWO_BLOCKS = 256
+#: Columns of a block: rows of it that are multiplied at once, the warps of a program, and how many
+#: of its reads are under way. One block holds all columns where it can, several of one width else.
+_SHAPES = {16: (128, 2, 3), 32: (128, 2, 3), 64: (128, 8, 3)}
+_WIDE = 64
 #: Programs that a GPU should have to do.
-_PROGRAMS = 1056
-_PROGRAMS_OF_WIDE = 528
+_PROGRAMS = 528
 _WARPS = 4
 #: Numbers that the programs may leave to be added up.
 _LEFT = 1 << 25
+#: Rows of a bin that a program adds up, and the entries that it reads at once.
+_BIN_ROWS = 1024
+_BIN_ENTRIES = 2048
+#: Entries that are made ready for the units for matrices at once: two bytes each.
+_PACKED = 1 << 26
 
 
 @cache
@@ -73,54 +78,120 @@ def _draw() -> JITFunction:
 
 
 @cache
-def _moments() -> JITFunction:
+def _pack() -> JITFunction:
     triton = importlib.import_module("triton")
     tl: Tensor = importlib.import_module("triton.language")
 
     @triton.jit  # type: ignore[untyped-decorator]
-    def moments(  # type: ignore[no-untyped-def]
-        X_at, down, across, rows_at, count_at, middle_at, out_at, n, each,
-        d: tl.constexpr, blocks: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+    def pack(  # type: ignore[no-untyped-def]
+        X_at, down, across, rows_at, count_at, middle_at, out_at, n, d: tl.constexpr,
+        padded: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+    ):  # fmt: skip
+        place = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
+        column = tl.arange(0, width)
+        there, inside = place < n, column < d
+        row = tl.load(rows_at + place, mask=there, other=0)[:, None] * down
+        count = tl.load(count_at + place, mask=there, other=0.0)[:, None]
+        at = X_at + row + column[None, :].to(tl.int64) * across
+        x = tl.load(at, mask=there[:, None] & inside[None, :], other=0.0).to(tl.float32)
+        of_pos = tl.load(middle_at + column, mask=inside, other=0.0)[None, :]
+        of_neg = tl.load(middle_at + d + column, mask=inside, other=0.0)[None, :]
+        x = (x - tl.where(count > 0.0, of_pos, of_neg)) * tl.sqrt(tl.abs(count))
+        to = out_at + place[:, None] * padded + column[None, :]
+        tl.store(to, x.to(tl.bfloat16), mask=there[:, None] & (column < padded)[None, :])
+
+    return pack
+
+
+@cache
+def _products() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def products(  # type: ignore[no-untyped-def]
+        packed_at, out_at, n, each, padded: tl.constexpr, blocks: tl.constexpr,
+        height: tl.constexpr, width: tl.constexpr,
     ):  # fmt: skip
         pair, part = tl.program_id(0), tl.program_id(1)
         left, right = pair // blocks, pair % blocks
         if left <= right:
-            one, other = left * width + tl.arange(0, width), right * width + tl.arange(0, width)
-            in_one, in_other = one < d, other < d
-            one_pos = tl.load(middle_at + one, mask=in_one, other=0.0)[None, :]
-            one_neg = tl.load(middle_at + d + one, mask=in_one, other=0.0)[None, :]
-            other_pos = tl.load(middle_at + other, mask=in_other, other=0.0)[None, :]
-            other_neg = tl.load(middle_at + d + other, mask=in_other, other=0.0)[None, :]
-            total = tl.zeros((width, width), tl.float32)
+            one = left * width + tl.arange(0, width)
+            other = right * width + tl.arange(0, width)
+            out = out_at + part.to(tl.int64) * padded * padded + one[:, None] * padded
+            total = tl.load(out + other[None, :])
             end = tl.minimum((part + 1) * each, n)
             for start in range(part * each, end, height):
                 place = start + tl.arange(0, height)
-                there = place < end
-                row = tl.load(rows_at + place, mask=there, other=0)[:, None] * down
-                count = tl.load(count_at + place, mask=there, other=0.0)
-                root, is_pos = tl.sqrt(tl.abs(count))[:, None], (count > 0.0)[:, None]
-                at_one = X_at + row + one[None, :].to(tl.int64) * across
-                a = tl.load(at_one, mask=there[:, None] & in_one[None, :], other=0.0)
-                a = (a.to(tl.float32) - tl.where(is_pos, one_pos, one_neg)) * root
-                a_high = a.to(tl.bfloat16)
-                a_low = (a - a_high.to(tl.float32)).to(tl.bfloat16)
-                if blocks == 1:  # half of the sum, which is its own transpose
-                    half = (0.5 * a_high.to(tl.float32)).to(tl.bfloat16)
-                    total = tl.dot(tl.trans(a_high), half, total)
-                    total = tl.dot(tl.trans(a_high), a_low, total)
-                else:
-                    at_other = X_at + row + other[None, :].to(tl.int64) * across
-                    b = tl.load(at_other, mask=there[:, None] & in_other[None, :], other=0.0)
-                    b = (b.to(tl.float32) - tl.where(is_pos, other_pos, other_neg)) * root
-                    b_high = b.to(tl.bfloat16)
-                    b_low = (b - b_high.to(tl.float32)).to(tl.bfloat16)
-                    total = tl.dot(tl.trans(a_high), b_high, total)
-                    total = tl.dot(tl.trans(a_high), b_low, total)
-                    total = tl.dot(tl.trans(a_low), b_high, total)
-            out = out_at + part.to(tl.int64) * d * d + one[:, None] * d + other[None, :]
-            tl.store(out, total, mask=in_one[:, None] & in_other[None, :])
+                at, there = packed_at + place[:, None].to(tl.int64) * padded, place < end
+                a = tl.load(at + one[None, :], mask=there[:, None], other=0.0)
+                b = a
+                if blocks > 1:
+                    b = tl.load(at + other[None, :], mask=there[:, None], other=0.0)
+                total = tl.dot(tl.trans(a), b, total)
+            tl.store(out + other[None, :], total)
 
-    return moments
+    return products
+
+
+@cache
+def _bin_sums() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def bin_sums(  # type: ignore[no-untyped-def]
+        X_at, down, across, rows_at, share_at, score_at, centre_at, starts_at, parts_at, out_at,
+        bins, d: tl.constexpr, each: tl.constexpr, most: tl.constexpr,
+        height: tl.constexpr, width: tl.constexpr,
+    ):  # fmt: skip
+        part, slot = tl.program_id(0), tl.arange(0, most)
+        # the parts of a bin follow those of the bins before it; there may be fewer than programs
+        before = tl.load(parts_at + slot, mask=slot <= bins, other=2147483647)
+        number = tl.sum((before <= part).to(tl.int32), 0) - 1
+        inside_bins = number < bins
+        first = tl.load(starts_at + number, mask=inside_bins, other=0)
+        last = tl.load(starts_at + number + 1, mask=inside_bins, other=0)
+        start = first + (part - tl.load(parts_at + number)) * each
+        column = tl.arange(0, width)
+        end, inside = tl.minimum(start + each, last), column < d
+        centre = tl.load(centre_at + column, mask=inside, other=0.0)[None, :]
+        total = tl.zeros((height, width), tl.float64)
+        mass = tl.zeros((height,), tl.float64)
+        moment = tl.zeros((height,), tl.float64)
+        for at in range(start, end, height):
+            place = at + tl.arange(0, height)
+            there = place < end
+            row = tl.load(rows_at + place, mask=there, other=0)[:, None] * down
+            share = tl.load(share_at + place, mask=there, other=0.0)
+            x_at = X_at + row + column[None, :].to(tl.int64) * across
+            x = tl.load(x_at, mask=there[:, None] & inside[None, :], other=0.0).to(tl.float64)
+            total += share[:, None] * (x - centre)
+            mass += share
+            moment += share * tl.load(score_at + place, mask=there, other=0.0)
+        out = out_at + part.to(tl.int64) * (d + 2)
+        tl.store(out + column, tl.sum(total, 0), mask=inside)
+        tl.store(out + d, tl.sum(mass, 0))
+        tl.store(out + d + 1, tl.sum(moment, 0))
+
+    return bin_sums
+
+
+@cache
+def _merge_parts() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def merge_parts(sums_at, parts_at, out_at, d: tl.constexpr, width: tl.constexpr):  # type: ignore[no-untyped-def]
+        number, column = tl.program_id(0), tl.arange(0, width)
+        total = tl.zeros((width,), tl.float64)
+        for part in range(tl.load(parts_at + number), tl.load(parts_at + number + 1)):
+            at = sums_at + part * d + column
+            total += tl.load(at, mask=column < d, other=0.0)
+        tl.store(out_at + number.to(tl.int64) * d + column, total, mask=column < d)
+
+    return merge_parts
 
 
 @cache
@@ -177,26 +248,69 @@ def drawn_moments(X: Tensor, rows: Tensor, count: Tensor, middles: Tensor) -> Te
     """
     torch = importlib.import_module("torch")
     d, n = int(X.shape[1]), len(rows)
-    several = 128 if d <= _TWO_BLOCKS else 64
-    width = next((width for width in _SHAPES if d <= width), several)
-    (height, warps), blocks = _SHAPES[width], -(-d // width)
-    programs = _PROGRAMS_OF_WIDE if width == 128 else _PROGRAMS
-    pairs = blocks * (blocks + 1) // 2
-    parts = max(1, min(programs // pairs, _LEFT // d**2, -(-n // height)))
-    each = -(-n // (parts * height)) * height
-    sums = torch.zeros((parts, d, d), dtype=torch.float32, device=X.device)
+    width = next((width for width in _SHAPES if d <= width), _WIDE)
+    (height, warps, stages), blocks = _SHAPES[width], -(-d // width)
+    padded, pairs = blocks * width, blocks * (blocks + 1) // 2
+    at_once = max(height, _PACKED // padded)
+    parts = max(1, min(_PROGRAMS // pairs, _LEFT // padded**2, -(-min(n, at_once) // height)))
+    sums = torch.zeros((parts, padded, padded), dtype=torch.float32, device=X.device)
+    packed = torch.empty((min(n, at_once), padded), dtype=torch.bfloat16, device=X.device)
+    read, tall = _power_of_two(padded), max(1, _GATHERED // _power_of_two(padded))
     with torch.cuda.device(X.device):
-        _moments()[(blocks**2, parts)](
-            X, *X.stride(), rows, count, middles, sums, n, each,
-            d=d, blocks=blocks, height=height, width=width, num_warps=warps,
-        )  # fmt: skip
-    total = sums.sum(0, dtype=torch.float64)
-    if blocks == 1:
-        found: Tensor = total + total.T
-        return found
-    upper = total.triu()
-    found = upper + upper.triu(1).T
+        for some, counts in zip(rows.split(at_once), count.split(at_once), strict=True):
+            m = len(some)
+            each = -(-m // (parts * height)) * height
+            _pack()[(-(-m // tall),)](
+                X, *X.stride(), some, counts, middles, packed, m, d,
+                padded=padded, height=tall, width=read, num_warps=_WARPS,
+            )  # fmt: skip
+            _products()[(blocks**2, parts)](
+                packed, sums, m, each, padded=padded, blocks=blocks,
+                height=height, width=width, num_warps=warps, num_stages=stages,
+            )  # fmt: skip
+    upper = sums.sum(0, dtype=torch.float64)[:d, :d].triu()
+    found: Tensor = upper + upper.triu(1).T
     return found
+
+
+def _power_of_two(count: int) -> int:
+    return 1 << (count - 1).bit_length()
+
+
+def sums_in_bins(
+    X: Tensor, rows: Tensor, share: Tensor, scores: Tensor, starts: Tensor, centre: Tensor | None
+) -> Tensor:
+    """Return the sums of share (x - centre), of shares and of share score over bins of rows.
+
+    Parameters
+    ----------
+    X : tensor of shape (n, d), of floating-point numbers
+    rows : int64 tensor of shape (m,)
+        Some of its rows, those of a bin one after the other.
+    share, scores : float64 tensors of shape (m,)
+    starts : int64 tensor of shape (bins + 1,)
+        Where each bin begins, and the end of the last.
+    centre : float64 tensor of shape (d,), optional
+
+    Returns
+    -------
+    float64 tensor of shape (bins, d + 2)
+    """
+    torch = importlib.import_module("torch")
+    d, bins, width = int(X.shape[1]), len(starts) - 1, _power_of_two(int(X.shape[1]))
+    centre = share.new_zeros(d) if centre is None else centre
+    parts = starts.new_zeros(bins + 1, dtype=torch.int32)
+    torch.cumsum(-(starts.diff().neg() // _BIN_ROWS), 0, dtype=torch.int32, out=parts[1:])
+    most = len(rows) // _BIN_ROWS + bins  # which the parts are, or fewer
+    sums, out = share.new_empty((most, d + 2)), share.new_empty((bins, d + 2))
+    with torch.cuda.device(X.device):
+        _bin_sums()[(most,)](
+            X, *X.stride(), rows, share, scores, centre, starts, parts, sums, bins, d=d,
+            each=_BIN_ROWS, most=_power_of_two(bins + 1),
+            height=max(1, _BIN_ENTRIES // width), width=width, num_warps=_WARPS,
+        )  # fmt: skip
+        _merge_parts()[(bins,)](sums, parts, out, d=d + 2, width=_power_of_two(d + 2))
+    return out
 
 
 def gather_rows(X: Tensor, rows: Tensor) -> Tensor:
@@ -207,7 +321,7 @@ def gather_rows(X: Tensor, rows: Tensor) -> Tensor:
     torch = importlib.import_module("torch")
     d = int(X.shape[1])
     out = X.new_empty((len(rows), d))
-    width = 1 << (d - 1).bit_length()
+    width = _power_of_two(d)
     height = max(1, _GATHERED // width)
     if len(rows):
         with torch.cuda.device(X.device):

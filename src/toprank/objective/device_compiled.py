@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     #: The side of each row, the shares of inner and of outer rows, and the sign of the scores.
     Sides: TypeAlias = tuple[Tensor, Tensor, Tensor, int]
 
+    #: The first box and the number of boxes, of two axes.
+    Boxes: TypeAlias = tuple[float, ...]
+
 
 #: Shares are counted in whole quanta of this; those of a class sum to one.
 QUANTA = 2.0**60
@@ -129,6 +132,19 @@ class BoxedRoot(CompiledRoot):
 
     def _compile(self, sides: Sides, inner: Tensor, loss: Loss) -> None:
         self.kernels = BoxKernels(*sides, DEGREE)
+        self._known: dict[Boxes, Interactions] = {}
+
+    def _between(self, source: Axis, target: Axis) -> Interactions:
+        """The interactions of two axes, those of the last evaluation where the boxes are the same.
+
+        Near the minimum they are: scores hardly move. Of either direction one is kept.
+        """
+        boxes = tuple(number for axis in (source, target) for number in axis.boxes)
+        found = self._known.get(boxes) or Interactions(source.numbers, target.numbers)
+        if len(self._known) > 1 and boxes not in self._known:
+            self._known.clear()
+        self._known[boxes] = found
+        return found
 
     def value_grad(
         self, scores: Tensor, inner: FloatArray, outer: FloatArray
@@ -137,7 +153,7 @@ class BoxedRoot(CompiledRoot):
         source, target = Axis(inner, inner[0]), Axis(outer, inner[0])
         grid = self._bring(source.grid, QUANTA)
         _fill(source, kernels.inner_moments(scores, grid, len(source.table)).cpu().numpy())
-        forward, moments = Interactions(source.numbers, target.numbers), source.moments
+        forward, moments = self._between(source, target), source.moments
         series = [series_of(forward, k, moments).T for k in (0, 1)]
         numbers = self._bring(target.grid, *series)
         kernels.raise_heights(scores, numbers, len(target.table), gradient)
@@ -151,7 +167,7 @@ class BoxedRoot(CompiledRoot):
             return 0.0, gradient.zero_()
         value = largest * float(np.exp(np.log(total) / self.p))
         _fill(back, per_height * quanta.reshape(DEGREE, -1))
-        backward = Interactions(back.numbers, front.numbers)
+        backward = self._between(back, front)
         numbers = self._bring(front.grid, value / total, series_of(backward, 1, back.moments).T)
         kernels.slopes(scores, numbers, len(front.table), gradient)
         return value, gradient

@@ -7,6 +7,7 @@ to the host. Hessians are estimated from some rows by bins of their scores
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import numpy as np
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign, to_array
+from toprank.blocks.kernels_moments import drawn_moments, sums_in_bins
 from toprank.blocks.source import Block
 from toprank.blocks.tensors import OnDevice, unwrap
 from toprank.objective.binned_curvature import SPREADS, BinPairs
@@ -30,15 +32,18 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 #: Rows of each class that a Hessian is estimated from, at the least, and how many more where they
-#: have so few entries.
+#: have so few entries: by torch, by compiled kernels, and by those in a sample of the rows.
 _ROWS = 10_000
 _ROWS_PER_FEATURE = 300
-_MORE_PER_FEATURE = 1200
-_ENTRIES = 1 << 24
+_MORE_PER_FEATURE = {"torch": 1200, "compiled": 1 << 14, "sample": 1 << 11}
+_ENTRIES = {"torch": 1 << 24, "compiled": 1 << 27, "sample": 1 << 24}
 #: Bins of each class: the host sums over all pairs of them, which is what takes the time.
 _BINS = 128
-#: Rows whose sums over bins are taken at once.
+#: Rows whose sums over bins are taken at once by torch.
 _AT_ONCE = 1 << 15
+_TINY = float(np.finfo(float).tiny)
+#: Scores that tell their spread.
+_SPREAD_SCORES = 1 << 16
 
 
 class RootRows:
@@ -51,10 +56,15 @@ class RootRows:
     task : Task
     prices_positives : bool
         Whether the positives are the outer rows.
+    is_sample : bool
+        Whether the rows stand for others: then fewer of them tell a Hessian.
     """
 
-    def __init__(self, opened: OpenBlock, task: Task, prices_positives: bool):
+    def __init__(
+        self, opened: OpenBlock, task: Task, prices_positives: bool, is_sample: bool = False
+    ):
         self.opened = opened
+        self.is_sample = is_sample
         self.design: DeviceDesign = opened.design  # type: ignore[assignment]
         self.task, self.prices_positives = task, prices_positives
         self.positive: Tensor = unwrap(opened.positive)
@@ -68,37 +78,37 @@ class RootRows:
             return None
         return found[0], self.design.adjoint(OnDevice(found[1]))
 
-    @cached_property
-    def _drawn(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Evenly spaced rows of each class that are present, in order.
+    @property
+    def _compiled(self) -> bool:
+        """Whether compiled kernels sum the rows; entries of eight bytes may need all of them."""
+        return self.design.kernel == "triton" and self.design.X.element_size() <= 4
 
-        Their numbers and entries in single precision, which are inner rows, and their shares.
-        """
-        design, torch = self.design, self.design.torch
-        d = design.n_features
-        most = max(_ROWS, _ROWS_PER_FEATURE * d, min(_MORE_PER_FEATURE * d, _ENTRIES // d))
+    @cached_property
+    def _drawn(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Evenly spaced rows of each class that are present, which are inner, and their shares."""
+        torch, d = self.design.torch, self.design.n_features
+        by = ("sample" if self.is_sample else "compiled") if self._compiled else "torch"
+        more = min(_MORE_PER_FEATURE[by] * d, _ENTRIES[by] // d)
+        most = max(_ROWS, _ROWS_PER_FEATURE * d, more)
         sides = (self.root.inner, self.root.outer)
-        rows = torch.cat([side[:: -(-len(side) // most)] for side in sides]).sort().values
-        x = design.dense_rows(rows, torch.float32)
-        if design.centre is not None:
-            x -= design.centre
+        rows = torch.cat([side[:: -(-len(side) // most)] for side in sides])
         inner = self.positive[rows] != self.prices_positives
-        share = x.new_ones(len(rows)).double() if self.weight is None else self.weight[rows]
+        one = torch.ones(len(rows), dtype=torch.float64, device=rows.device)
+        share = one if self.weight is None else self.weight[rows]
         masses = [torch.where(side, share, 0.0).sum() for side in (inner, ~inner)]
-        return rows, x, inner, share / torch.where(inner, *masses)
+        return rows, inner, share / torch.where(inner, *masses)
 
     def hessian(self, coef: FloatArray) -> FloatArray:
         """Return an estimate of the Hessian from rows drawn, in bins of their scores."""
-        rows, x, inner, share = self._drawn
+        rows, inner, share = self._drawn
         torch, scores = self.design.torch, self.root.sign * self.opened.scores(coef).tensor[rows]
         place = _places(scores) + torch.where(inner, 0, _BINS)
-        sums = x.new_zeros((2 * _BINS, x.shape[1] + 2), dtype=torch.float64)
-        for some, score, bins, part in _together(x, scores, place, share):
-            onto = part.new_zeros((len(sums), len(some)))
-            onto.scatter_(0, bins[None, :], part[None, :])
-            own = some.double()
-            sums += onto @ torch.cat([own, torch.ones_like(score[:, None]), score[:, None]], 1)
-        summed = to_array(sums)
+        sums: _BinSums
+        if self._compiled:
+            sums = _CompiledSums(self.design, rows, place, scores, share)
+        else:
+            sums = _TorchSums(self.design, self._entries, place, scores, share)
+        summed = to_array(sums.over_bins())
         mass, held = summed[:, -2], summed[:, -2] > 0
         middle = summed[held, -1] / mass[held]
         split = int(np.count_nonzero(held[:_BINS]))
@@ -107,12 +117,90 @@ class RootRows:
         pairs = BinPairs.of(middle[:split], middle[split:], *own_masses, loss, p)
         per_share = np.zeros(len(held))
         per_share[held] = pairs.per_share
-        weight = (share * self.design.small(per_share)[place]).float()
-        moments = x.new_zeros((x.shape[1],) * 2, dtype=torch.float64)
+        about, moments = sums.moments(per_share, summed)
+        return pairs.hessian(summed[held, :-2] - mass[held, None] * about, to_array(moments))
+
+    @cached_property
+    def _entries(self) -> Tensor:
+        """The entries of the rows drawn, in single precision."""
+        design, torch = self.design, self.design.torch
+        x = design.dense_rows(self._drawn[0], torch.float32)
+        if design.centre is not None:
+            x -= design.centre
+        return x
+
+
+class _BinSums(ABC):
+    """Sums of X over rows drawn, whose bins are known."""
+
+    @abstractmethod
+    def over_bins(self) -> Tensor:
+        """Return the sums of share x, of the shares and of share score over each bin."""
+
+    @abstractmethod
+    def moments(self, per_share: FloatArray, summed: FloatArray) -> tuple[FloatArray, Tensor]:
+        """Return X' diag(weight) X about some row, and that row.
+
+        The weight of a row is its share times what ``per_share`` says for its bin; ``summed`` is
+        what `over_bins` has returned.
+        """
+
+
+class _TorchSums(_BinSums):
+    """By products of matrices of copied rows."""
+
+    def __init__(
+        self, design: DeviceDesign, x: Tensor, place: Tensor, scores: Tensor, share: Tensor
+    ):
+        self.design, self.x = design, x
+        self.place, self.scores, self.share = place, scores, share
+
+    def over_bins(self) -> Tensor:
+        x, torch = self.x, self.design.torch
+        sums: Tensor = x.new_zeros((2 * _BINS, x.shape[1] + 2), dtype=torch.float64)
+        for some, score, bins, part in _together(x, self.scores, self.place, self.share):
+            onto = part.new_zeros((len(sums), len(some)))
+            onto.scatter_(0, bins[None, :], part[None, :])
+            own = some.double()
+            sums += onto @ torch.cat([own, torch.ones_like(score[:, None]), score[:, None]], 1)
+        return sums
+
+    def moments(self, per_share: FloatArray, summed: FloatArray) -> tuple[FloatArray, Tensor]:
+        x, torch = self.x, self.design.torch
+        weight = (self.share * self.design.small(per_share)[self.place]).float()
+        moments: Tensor = x.new_zeros((x.shape[1],) * 2, dtype=torch.float64)
         for some, part in _together(x, weight):
             scaled = some * part.sqrt()[:, None]
             moments += (scaled.T @ scaled).double()
-        return pairs.hessian(summed[held, :-2], to_array(moments))
+        return np.zeros(x.shape[1]), moments
+
+
+class _CompiledSums(_BinSums):
+    """By kernels that read the rows where they lie."""
+
+    def __init__(
+        self, design: DeviceDesign, rows: Tensor, place: Tensor, scores: Tensor, share: Tensor
+    ):
+        self.design, self.rows = design, rows
+        self.place, self.scores, self.share = place, scores, share
+
+    def over_bins(self) -> Tensor:
+        torch, design = self.design.torch, self.design
+        place, order = self.place.to(torch.int16).sort(stable=True)  # bin by bin
+        numbers = torch.arange(2 * _BINS + 1, dtype=torch.int16, device=place.device)
+        starts = torch.searchsorted(place, numbers)
+        rows, share, scores = (part[order] for part in (self.rows, self.share, self.scores))
+        return sums_in_bins(design.X, rows, share, scores, starts, design.centre)
+
+    def moments(self, per_share: FloatArray, summed: FloatArray) -> tuple[FloatArray, Tensor]:
+        design, centre = self.design, self.design.units.centre
+        weight = (self.share * design.small(per_share)[self.place]).float()
+        # about the weighted mean, whose rounded value the rows are read from
+        mean = per_share @ summed[:, :-2] / max(float(per_share @ summed[:, -2]), _TINY)
+        shift = 0.0 if centre is None else centre
+        middle = (mean + shift).astype(np.float32).astype(np.float64)
+        middles = design.small(np.stack([middle, middle])).float()
+        return middle - shift, drawn_moments(design.X, self.rows, weight, middles)
 
 
 def _together(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
@@ -122,10 +210,11 @@ def _together(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
 
 def _places(scores: Tensor) -> Tensor:
     """The bin of each score, as in `toprank.objective.binned_curvature`."""
-    middle, spread = scores.median(), scores.std(correction=0)
+    some = scores[:: max(1, len(scores) // _SPREAD_SCORES)]
+    middle, spread = some.median(), some.std(correction=0)
     low = scores.min().maximum(middle - SPREADS * spread)
     high = scores.max().minimum(middle + SPREADS * spread)
-    width = ((high - low) / _BINS).clamp(min=np.finfo(float).tiny)
+    width = ((high - low) / _BINS).clamp(min=_TINY)
     places: Tensor = ((scores - low) / width).clamp(0.0, _BINS - 1.0).long()
     return places
 
@@ -178,7 +267,7 @@ class DeviceRootProblem(ScoredProblem):
         """The rows of the device, looked at once."""
         if self._rows is None:
             prices_positives = (self.task.end == "top") == (self.task.price.outer == "winners")
-            self._rows = RootRows(opened, self.task, prices_positives)
+            self._rows = RootRows(opened, self.task, prices_positives, self.data.is_sample)
         return self._rows
 
     _rows: RootRows | None = None

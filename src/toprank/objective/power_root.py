@@ -167,6 +167,8 @@ class Axis:
         self.grid = (float(origin), WIDTH, float(first))
         self.table = np.zeros((int(last - first) + 1, DEGREE))
         self.numbers = Numbers(np.arange(first, last + 1.0))
+        #: The first box, and how many there are.
+        self.boxes = float(first), len(self.table)
 
     @property
     def moments(self) -> FloatArray:

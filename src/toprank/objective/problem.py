@@ -66,6 +66,11 @@ class LinearProblem(ABC, Generic[Data]):
         return self.data.n_rows
 
     @property
+    def noise(self) -> float:
+        """How exactly the problem is worth solving where its rows stand for more of them."""
+        return 0.1 / float(np.sqrt(self.n_rows))
+
+    @property
     def smooth(self) -> bool:
         return bool(self._any_task.smooth)
 
@@ -203,6 +208,12 @@ class Last:
 
 class TwoClassProblem(LinearProblem[LabelledData]):
     """An objective of rows of two classes."""
+
+    @property
+    def noise(self) -> float:
+        # where seen, the gradient of all rows of a GPU was 4 to 20 times as large at the minimum of
+        # a sample that was solved so: nearer to that minimum nothing is nearer to theirs
+        return (10.0 if self.data.source.on_device else 1.0) * super().noise
 
     @property
     def labels(self) -> tuple[NDArray[np.bool_], FloatArray | None]:

@@ -73,7 +73,7 @@ def bounded_newton(
     coef = np.maximum(start, lower)
     coarse = None if warm else problem.coarse()
     if coarse is not None:
-        loose = max(tol, 0.1 / np.sqrt(coarse.n_rows))
+        loose = max(tol, coarse.noise)
         coef = bounded_newton(coarse, coef, lower=lower, max_iter=max_iter, tol=loose).coef
     value, grad = problem.value_grad(coef)
     damping, message = 0.0, f"no convergence in {max_iter} Newton iterations"

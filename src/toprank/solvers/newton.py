@@ -107,8 +107,7 @@ def _coarse_start(
     coarse = problem.coarse()
     if coarse is None:
         return start
-    noise = 0.1 / np.sqrt(coarse.n_rows)
-    reached = newton(coarse, start, max_iter=max_iter, tol=max(tol, noise)).coef
+    reached = newton(coarse, start, max_iter=max_iter, tol=max(tol, coarse.noise)).coef
     del coarse
     problem.release_sample()
     return reached
