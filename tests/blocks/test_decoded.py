@@ -249,3 +249,28 @@ def test_labels_that_are_numbers_are_kept_with_the_features(folder, decodings, t
     (tmp_path / "part-1.parquet").unlink()
     with pytest.raises(FileNotFoundError, match="is gone now"):
         list(source.read())
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_rows_that_are_not_copied_are_the_same_by_the_kernel_and_by_numpy(kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    whole = (100 * rng.standard_normal((50, 11))).astype(kind)
+    X = Columns(list(np.asfortranarray(whole).T), 50, np.dtype(kind))
+
+    def read(size):
+        (block,) = decoded.in_rows((one for one in [parquet.Block(0, X)]), size)
+        assert block.X.flags.c_contiguous
+        return block.X
+
+    by_numpy = read(decoded._COMPILED_FROM - 1)
+    made = Counter()
+    fill = ColumnAddresses.fill_rows
+
+    def counted(self, first, room):
+        made["kernel"] += 1
+        fill(self, first, room)
+
+    monkeypatch.setattr(ColumnAddresses, "fill_rows", counted)
+    np.testing.assert_array_equal(read(decoded._COMPILED_FROM), by_numpy)
+    np.testing.assert_array_equal(by_numpy, whole)
+    assert made["kernel"] == (kind is not np.int64)  # whole numbers are NumPy's matter

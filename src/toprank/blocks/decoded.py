@@ -13,6 +13,7 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
+import sys
 import tempfile
 import time
 import weakref
@@ -39,8 +40,9 @@ _PATIENCE = 2.0
 #: Bytes of rows that are put together from columns at once: they are still in the cache when they
 #: are written.
 _TILE_BYTES = 1 << 22
-#: Bytes of all rows from which a compiled kernel puts them together.
-_COMPILED_FROM = 1 << 27
+#: Bytes of all rows from which a compiled kernel puts them together, and from which Numba is loaded
+#: for it where nothing is copied: that may be a single pass.
+_COMPILED_FROM, _LOADED_FROM = 1 << 27, 1 << 30
 #: Where an array may begin within a block.
 _ALIGNED = 64
 
@@ -99,7 +101,7 @@ class DecodedCopy:
         Their features may be `toprank.blocks.columns.Columns`; they come out as matrices.
         """
         if self._given_up or self.ready or not self._writing.acquire(blocking=False):
-            yield from in_rows(blocks)
+            yield from in_rows(blocks, self.size)
             return
         try:
             self._start()
@@ -129,7 +131,7 @@ class DecodedCopy:
         self._write_seconds += self._write(block)
         if self._write_seconds > _PATIENCE * self._decode_seconds and self._end() > _TRIED:
             self._give_up()  # a slow disk: decoding again is faster
-        return _in_rows(block) if self._given_up else self._replace(block)
+        return _in_rows(block, self.size) if self._given_up else self._replace(block)
 
     def _start(self) -> None:
         self._blocks, self.with_labels = [], True
@@ -219,16 +221,24 @@ class DecodedCopy:
                 yield replace(block, X=self._arrays(block.index)["X"])
 
 
-def in_rows(blocks: Generator[Block, None, None]) -> Generator[Block, None, None]:
-    """Yield blocks with their features as matrices, row by row."""
+def in_rows(blocks: Generator[Block, None, None], size: int) -> Generator[Block, None, None]:
+    """Yield blocks with their features as matrices, row by row; all of them have ``size`` bytes."""
     with closing(blocks):
         for block in blocks:
-            yield _in_rows(block)
+            yield _in_rows(block, size)
 
 
-def _in_rows(block: Block) -> Block:
+def _in_rows(block: Block, size: int) -> Block:
     X = block.X
-    return replace(block, X=X.by_rows()) if isinstance(X, Columns) else block
+    if not isinstance(X, Columns):
+        return block
+    enough = _COMPILED_FROM if "numba" in sys.modules else _LOADED_FROM
+    fill_rows = _fill_compiled(X) if size >= enough else None
+    if fill_rows is None:
+        return replace(block, X=X.by_rows())
+    rows = np.empty(X.shape, X.dtype)
+    fill_rows(0, rows)
+    return replace(block, X=rows)
 
 
 def _tiles(X: np.ndarray | Columns, compiled: bool) -> Iterator[np.ndarray]:

@@ -67,10 +67,13 @@ class ParquetSource(LocalSource):
         self._cache_dir = cache_dir
         self._copy: DecodedCopy | None = None
 
+    @property
+    def _n_bytes(self) -> int:
+        return self.n_rows * self.n_features * self.columns.dtype.itemsize
+
     def expect_passes(self) -> None:
         if self._copy is None and self._cache_dir is not False and self.n_features:
-            size = self.n_rows * self.n_features * self.columns.dtype.itemsize
-            self._copy = DecodedCopy(size, self._cache_dir)
+            self._copy = DecodedCopy(self._n_bytes, self._cache_dir)
 
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_copy": None}  # a file without a name stays in its process
@@ -102,7 +105,7 @@ class ParquetSource(LocalSource):
     def read(self, *, features: bool = True) -> Generator[Block, None, None]:
         copy = self._copy
         if not features or copy is None:
-            yield from in_rows(self._decode(features))
+            yield from in_rows(self._decode(features), self._n_bytes)
         elif not (copy.ready and self.columns.labels):
             yield from copy.keep(self._decode(True))
         elif copy.with_labels:
