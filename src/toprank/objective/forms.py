@@ -50,12 +50,10 @@ _COORDINATE_ROWS_PER_FEATURE = 20
 _STEEP = 16.0
 _STEEP_GRADIENTS = 8
 _STEEP_ROWS_PER_FEATURE = 12
-#: The Hessian of a steeper price is told by the heaviest rows of each class: what they may leave
-#: out of the weight, times the tilt, and how many they are at the most; more are drawn from. The
-#: inner rows' covariance counts once, that of the outer rows p times: fewer of those will do.
+#: The Hessian of a steeper price is told by the heaviest outer rows: what they may leave out of the
+#: weight, times the tilt, and how many they are at the most; more are drawn from.
 _AHEAD_LEFT_OUT = 0.1
 _AHEAD_ROWS_PER_FEATURE = 4
-_AHEAD_FEATURES_PER_INNER_ROW = 2
 #: Rows per feature up to which such a Hessian is looked for.
 _AHEAD_UP_TO = 100
 #: A Hessian takes as long as so many gradients, at the least; of a sparse matrix, that many for
@@ -386,20 +384,17 @@ class SweptProblem(TwoClassProblem):
 
         Along p the weights of the rows at the minima change slowly, while those of a steep price
         at the minimum of a gentle one rest on a handful of rows. So the weights are those of the
-        gentler price, and the factor of their covariance alone is this one's.
+        gentler price, and the factor of their covariance alone is this one's. The covariance of
+        the inner rows counts once, that of the outer rows p times: the spread of each column
+        stands for it.
         """
         assert isinstance(gentler, SweptProblem)
-        of_pos, of_neg = map(abs, self.tilts[0])
-        inner, outer = (
-            -(-self.size // _AHEAD_FEATURES_PER_INNER_ROW),
-            _AHEAD_ROWS_PER_FEATURE * self.size,
-        )
-        most = (inner, outer) if of_pos < of_neg else (outer, inner)
-        left_out = _AHEAD_LEFT_OUT / of_pos, _AHEAD_LEFT_OUT / of_neg
-        pos, neg = leading_moments(self.data, coef, gentler.tilts[0], left_out, most)
-        hessian = pos.take_covariance(of_pos)
-        hessian += neg.take_covariance(of_neg)
-        hessian[np.diag_indices(self.size)] += self.penalty
+        tilts = gentler.tilts[0]
+        p = max(map(abs, self.tilts[0]))
+        outer = int(np.argmax(np.abs(tilts)))
+        most, left_out = _AHEAD_ROWS_PER_FEATURE * self.size, _AHEAD_LEFT_OUT / p
+        hessian = leading_moments(self.data, coef, tilts, outer, left_out, most).take_covariance(p)
+        hessian[np.diag_indices(self.size)] += self.penalty + self.data.column_spread() ** 2
         return hessian
 
     def bound_of_largest(self, coef: FloatArray) -> float:

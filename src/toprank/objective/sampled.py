@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from toprank._numerics import FloatArray
 from toprank.objective.data import LabelledData
 from toprank.objective.labelled import draw_by_weight
-from toprank.objective.sums import EndPartial
+from toprank.objective.sums import EndPartial, Tilted
 from toprank.objective.sweeps import Drawn, DrawnMoments, Exponents
 
 #: Rows of a class that are looked at for every row drawn.
@@ -40,22 +40,25 @@ def leading_moments(
     data: LabelledData,
     coef: FloatArray,
     tilts: tuple[float, float],
-    left_out: tuple[float, float],
-    most: tuple[int, int],
-) -> EndPartial:
-    """Return the moments of both classes without their lightest rows.
+    which: int,
+    left_out: float,
+    most: int,
+) -> Tilted:
+    """Return the moments of the positives (0) or the negatives (1) without their lightest rows.
 
-    Of the weight of the positives and of the negatives the shares ``left_out`` may be missing.
-    Of a class in which more than its ``most`` rows remain, that many are drawn as above.
+    The share ``left_out`` of their weight may be missing. Where more than ``most`` rows remain,
+    that many are drawn as above.
     """
 
-    def draw(weight: FloatArray, share: float, most: int) -> _Rows:
-        return heaviest_rows(weight, share, most) or draw_by_weight(weight, most)
+    def draw(weight: FloatArray) -> _Rows:
+        return heaviest_rows(weight, left_out, most) or draw_by_weight(weight, most)
 
-    of_pos, of_neg = (
-        partial(draw, share=share, most=rows) for share, rows in zip(left_out, most, strict=True)
-    )
-    return _moments(data, coef, tilts, data.n_rows, (of_pos, of_neg))
+    draws = (draw, _no_rows) if which == 0 else (_no_rows, draw)
+    return _moments(data, coef, tilts, data.n_rows, draws)[which]
+
+
+def _no_rows(weight: FloatArray) -> _Rows:
+    return np.empty(0, dtype=np.intp), np.empty(0)
 
 
 def heaviest_rows(weight: FloatArray, left_out: float, most: int) -> _Rows | None:
