@@ -16,6 +16,9 @@ variance seen is too small until the first bad error falls into the sample, and 
 sample says so before. The end that is nearer to 1 need not fear such errors: two or three show
 enough for it.
 
+Each end may miss in half of the risk. Values so near to 1 that not even a sample without an error
+leaves them out can be missed by the upper end alone, which then has most of the risk.
+
 The average precision has errors of very different weight: a negative above all rows costs more
 than a hundred at the end of the list. Its lower end allows for errors that weigh some of that, as
 far as those in the sample do not show that they weigh less. It is also never less than that of a
@@ -78,17 +81,23 @@ def score_interval(
     # few groups do not show how far groups differ
     sooner = (0.0, 0.0) if over_groups else pairs.sooner(share, units)
     below, above = (
-        pairs.scale * (ratio if ratio >= 1 else 1 - _trust(seen, pairs, end) * (1 - ratio))
-        for end in sooner
+        ratio if ratio >= 1 else 1 - _trust(seen, pairs, end) * (1 - ratio) for end in sooner
     )
     # heavy errors that were missed are allowed for apart: rows, not tails, are what Student counts
     freedom = spread.freedom if top is None else spread.plain_freedom
-    reach = _reach(ratio, freedom, pairs, level, over_groups)
-    low = _lower_end(share, 1 - share, below * reach**2, counts)
-    if top is not None and not over_groups:
-        reach = student_reach(math.inf, level)
-    # the model is the same for pairs in order and pairs out of order
-    high = 1 - _lower_end(1 - share, share, above * reach**2, counts)
+
+    def ends(level: float) -> tuple[float, float]:
+        reach = _reach(ratio, freedom, pairs, level, over_groups)
+        low = _lower_end(share, 1 - share, pairs.scale * below * reach**2, counts)
+        if top is not None and not over_groups:
+            reach = student_reach(math.inf, level)
+        # the model is the same for pairs in order and pairs out of order
+        return low, 1 - _lower_end(1 - share, share, pairs.scale * above * reach**2, counts)
+
+    low, high = ends(level)
+    if top is None and not over_groups:
+        more = ends(max(0.0, 1 - _WITHOUT_OTHER_TAIL * (1 - level)))
+        low, high = _spend_other_tail(share, (low, high), more, (below, above), pairs, units)
     if top is not None:
         known = VarianceEstimate(larger * spread.variance, freedom)
         if top.error > 0:
@@ -96,6 +105,39 @@ def score_interval(
         # the share of positives, which decides how small it can be, is itself drawn with groups
         low = _above_reverse(share, low, top, 0.0 if over_groups else top.least)
     return low, high
+
+
+#: How much of the risk an end may spend where the other end cannot miss, over half of it. Twice
+#: would be all; where a few positives score as negatives do, upper ends then miss in up to 7%.
+_WITHOUT_OTHER_TAIL = 1.6
+
+
+def _spend_other_tail(
+    share: float,
+    ends: tuple[float, float],
+    more: tuple[float, float],
+    factors: tuple[float, float],
+    pairs: PairShare,
+    units: tuple[float, float],
+) -> tuple[float, float]:
+    r"""The ends, and those with `more` of the risk for values that the other end cannot leave out.
+
+    A value u above the share is left out where a share so far below u is rare. Half of the risk is
+    kept for shares that are as far above u. The furthest is that of a sample without an error, and
+    it is as many standard errors away only if
+
+    .. math:: (u - \hat u) / \sqrt{factor} \le 1 - u
+
+    Beyond, more may be spent here. As with Blaker's acceptability (2000) the ends move without a
+    jump, and grow with the level. A part of the curve that has no lower bound has no other end; its
+    own lower end misses random scores too often as it is, and keeps to one half.
+    """
+    below, above = map(math.sqrt, factors)
+    nearest = share / (1 + below)
+    furthest = share + pairs.bound_from_below(units) * (1 - share) * above / (1 + above)
+    of_all = pairs.narrowest(units)[0] == math.inf
+    low = min(more[0], max(ends[0], nearest)) if of_all else ends[0]
+    return low, max(more[1], min(ends[1], furthest))
 
 
 def _reach(
