@@ -27,7 +27,7 @@ from whole_fits import processor_seconds
 
 from toprank import PNormPush, blocks
 
-LIMITS = {"dask": 1.6, "spark": 4.0}
+LIMITS = {"dask": 1.15, "spark": 2.0}
 
 
 def sample(n: int, d: int) -> tuple[Any, Any]:

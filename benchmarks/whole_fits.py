@@ -9,7 +9,7 @@
 |---|---|---|---|
 | wide | a fit of 200 columns from Parquet files | the fit of the same rows in memory | 3 |
 | infinity | the fit with p = inf from Parquet files | | 40 passes |
-| dask | a fit on two workers that hold the blocks | the fit of the same rows in memory | 1.5 |
+| dask | a fit on two workers that hold the blocks | the fit of the same rows in memory | 1.15 |
 | spark | `from_spark` of files, plain, filtered, computed | counting every column | 3 |
 | scores | scores written to Parquet by Spark | writing the rows | 3 |
 | sizes | loading, fitting and scoring by rows and by columns | memory | |
@@ -176,7 +176,7 @@ def dask(size: float, rounds: int) -> dict[str, Any]:
     return {
         "rows": n,
         "columns": d,
-        "two workers / memory in two threads": compare(times["dask"], times["memory"], 1.5),
+        "two workers / memory in two threads": compare(times["dask"], times["memory"], 1.15),
     }
 
 
