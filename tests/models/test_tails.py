@@ -7,6 +7,7 @@ import pytest
 from toprank import PNormPush, PushEnsemble
 from toprank._numerics import find_long_tail
 from toprank.models import fit_table, load, look_at
+from toprank.rankers.ensemble.plan import TableShape
 from toprank.rankers.ensemble.prepared import PreparedRanker
 from toprank.report.table import Table
 
@@ -66,7 +67,7 @@ def test_linear_members_of_an_ensemble_clip_for_themselves(payments):
     np.testing.assert_allclose(member.explain(X).sum(axis=1), scores)
     kept = PreparedRanker(PNormPush(4.0), clip_tails=False).fit(X, y)
     assert not np.array_equal(kept.decision_function(X), kept.decision_function(farther))
-    members = PushEnsemble(clip_tails=False)._members(X.shape[1])
+    members = PushEnsemble(clip_tails=False)._members(TableShape(X.shape[1]))
     assert {one.clip_tails for _, one in members if isinstance(one, PreparedRanker)} == {False}
 
 

@@ -40,6 +40,9 @@ ARGUED = {
         "calls the GPU's driver through the library that torch has loaded: numbers, and addresses "
         "of tensors that the caller's object holds; no library is opened, no code comes from data"
     ),
+    ("blocks/dask_tasks.py", "import asyncio"): (
+        "waits for threads of a Dask worker within its own loop; starts nothing, opens nothing"
+    ),
     ("_files.py", "import urllib.parse"): "unquotes the path after file://; nothing is fetched",
     ("blocks/places.py", "import urllib.parse"): "unquotes names of folders; nothing is fetched",
     ("blocks/spill.py", "import socket"): "gethostname alone: on which machine a block lies",
