@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from toprank.inference import interval
+from toprank.inference import interval, score_interval
 from toprank.inference.rare_errors import allow_for_rare_rows, most_errors
+from toprank.inference.score_interval import level_without_other_tail
 from toprank.simulate import ScoreSetting, coverage
 
 
@@ -41,6 +42,53 @@ def test_notes_say_where_the_p_norm_risk_is_covered_too_rarely():
     s = rng.normal(size=400) + y
     steep, mild = (interval("pnorm_risk", y, s, p=p, normalize=True) for p in (64, 2))
     assert "p=64" in steep.note and mild.note == ""
+
+
+def test_the_level_of_an_end_is_less_as_far_as_the_other_end_cannot_miss():
+    # 4% and not 2.5% at this end
+    assert level_without_other_tail(lambda level: -1.0, 0.95) == pytest.approx(0.92)
+    assert level_without_other_tail(lambda level: 1.0, 0.95) == 0.95
+    assert level_without_other_tail(lambda level: 0.93 - level, 0.95) == pytest.approx(0.93)
+    assert level_without_other_tail(lambda level: -1.0, 0.3) == 0
+
+
+@pytest.mark.parametrize("power", [1, 4, 64])
+@pytest.mark.more
+def test_intervals_of_a_p_norm_risk_grow_with_the_level(power):
+    rng = np.random.default_rng(1)
+    y, normal = np.repeat([1, 0], [20, 20]), rng.normal(size=40)
+    for apart in (0.0, 1.0, 2.0, 3.0):
+        found = [
+            interval("pnorm_risk", y, normal + apart * y, p=power, normalize=True, level=level)
+            for level in (0.8, 0.85, 0.9, 0.92, 0.95, 0.96, 0.99)
+        ]
+        assert np.all(np.diff([one.low for one in found]) <= 1e-9)
+        assert np.all(np.diff([one.high for one in found]) >= -1e-9)
+        assert found[0].low <= found[0].estimate <= found[0].high
+
+
+def test_the_lower_end_has_more_of_the_risk_up_to_what_a_sample_without_errors_leaves_possible(
+    monkeypatch,
+):
+    y, normal = np.repeat([1, 0], [40, 40]), np.random.default_rng(3).normal(size=80)
+
+    def ends(apart, level=0.95):
+        scores = normal + apart * y
+        return interval("pnorm_risk", y, scores, p=4, normalize=True, level=level)
+
+    possible, small, large = ends(9.0), ends(1.5), ends(0.0)
+    assert possible.estimate == 0 and possible.high == pytest.approx(0.438, abs=2e-3)
+    monkeypatch.setattr(score_interval, "_WITHOUT_OTHER_TAIL", 1.0)
+    assert small.low < possible.high and small.low == pytest.approx(ends(1.5, 0.92).low)
+    assert large.low > possible.high and large.low == ends(0.0).low
+    assert (small.high, large.high) == (ends(1.5).high, ends(0.0).high)
+
+
+@pytest.mark.more
+def test_a_small_p_norm_risk_is_missed_by_its_lower_end_as_often_as_it_may_be():
+    found = coverage("pnorm_risk", ScoreSetting(40, 0.5, "t3"), draws=600, p=4, normalize=True)
+    assert found.below == 0 and found.covered > 0.935
+    assert 0.02 < found.above < 0.06
 
 
 @pytest.mark.more

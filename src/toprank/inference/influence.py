@@ -7,6 +7,7 @@ in turn.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,7 @@ from toprank.inference.result import Interval, MetricRequest, check_size
 from toprank.inference.sample import Sample, VarianceEstimate
 from toprank.inference.score_interval import (
     count_errors,
+    level_without_other_tail,
     note_on_few_rows,
     note_on_missed_hits,
     score_interval,
@@ -54,20 +56,49 @@ def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Int
     early = _without_spread(request, expansion, estimate, spread)
     if early is not None:
         return early
+    ends_at = _ends_on_logit(sample, expansion, spread)
+    low_level = _level_of_lower_end(request, expansion, ends_at)
+    ends = (ends_at(low_level)[0], ends_at(request.level)[1])
+    ends = _with_rare_rows(request, expansion, spread, ends)
+    method, note = f"{expansion.method}, logit scale", _note_on_powers(request, expansion, spread)
+    return _to_metric_scale(request, expansion, estimate, ends, spread, method, note)
+
+
+def _ends_on_logit(
+    sample: Sample, expansion: Expansion, spread: VarianceEstimate
+) -> Callable[[float], tuple[float, float]]:
+    """The ends of the interval on the logit scale, for any level."""
     if expansion.on_logit is not None:
         centre, on_positive, on_negative = expansion.on_logit
         there = sample.spread(on_positive, on_negative)
         there = _allow_for_few_positives(sample, there, on_positive)
-        ends = on_logit(centre, float(np.sqrt(there.variance)), there.plain_freedom, request.level)
-    else:
-        freedom = np.inf if expansion.normal else spread.freedom
-        known = VarianceEstimate(spread.variance, freedom)
-        if expansion.power is not None:
-            known = _allow_for_few_positives(sample, known, expansion.on_positive)
-        ends = interval_around(expansion.centre, known, request.level)
-    ends = _with_rare_rows(request, expansion, spread, ends)
-    method, note = f"{expansion.method}, logit scale", _note_on_powers(request, expansion, spread)
-    return _to_metric_scale(request, expansion, estimate, ends, spread, method, note)
+        error = float(np.sqrt(there.variance))
+        return lambda level: on_logit(centre, error, there.plain_freedom, level)
+    known = replace(spread, freedom=np.inf) if expansion.normal else spread
+    if expansion.power is not None:
+        known = _allow_for_few_positives(sample, known, expansion.on_positive)
+    return lambda level: interval_around(expansion.centre, known, level)
+
+
+def _level_of_lower_end(
+    request: MetricRequest,
+    expansion: Expansion,
+    ends_at: Callable[[float], tuple[float, float]],
+) -> float:
+    """The level of the lower end, less where values near it cannot be missed by the upper one.
+
+    The upper end leaves out no risk that a sample without an error leaves possible. Where a bias
+    is taken off, the lower end at a low level may lie above the risk seen; it is not moved there.
+    """
+    if expansion.power is None or request.sample.groups is not None:
+        return request.level
+    rows, power = request.sample.units[1], expansion.power
+
+    def beyond(level: float) -> float:
+        possible = allow_for_rare_rows((0, 0), 0, 0, power, rows, level)[1]
+        return ends_at(level)[0] - min(possible, expansion.share)
+
+    return level_without_other_tail(beyond, request.level)
 
 
 def _allow_for_few_positives(

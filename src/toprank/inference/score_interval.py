@@ -29,6 +29,7 @@ upper end does not allow for those that the sample has missed, and a note says w
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from scipy.optimize import brentq
 from scipy.special import ndtri
@@ -110,6 +111,18 @@ def score_interval(
 #: How much of the risk an end may spend where the other end cannot miss, over half of it. Twice
 #: would be all; where a few positives score as negatives do, upper ends then miss in up to 7%.
 _WITHOUT_OTHER_TAIL = 1.6
+
+
+def level_without_other_tail(beyond: Callable[[float], float], level: float) -> float:
+    """The level of one end, where the other end leaves out no value so near to it.
+
+    `beyond` says at any level how far this end is inside of what the other end never leaves out,
+    and falls as the level rises; it is 0 or less where the other end cannot miss.
+    """
+    least = max(0.0, 1 - _WITHOUT_OTHER_TAIL * (1 - level))
+    if beyond(level) >= 0:
+        return level
+    return least if beyond(least) <= 0 else float(brentq(beyond, least, level))
 
 
 def _spend_other_tail(
