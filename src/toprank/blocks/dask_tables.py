@@ -11,6 +11,7 @@ import numpy as np
 from toprank._extras import require
 from toprank.blocks.batches import as_table
 from toprank.blocks.dask import DaskBlocks, _chunks, _token
+from toprank.blocks.dask_tasks import KnownPlaces
 from toprank.blocks.source import Block, BlockSource, Progress
 from toprank.blocks.tables import ParquetTables, Prepare, with_times
 
@@ -39,6 +40,7 @@ class DaskTables(DaskBlocks):
         self._progress = Progress(verbose)
         self._persists = persist
         self._answers = {}
+        self._places = KnownPlaces()
         self._blocks = list(self._persist(blocks)) if persist else blocks
         self._rows = [float("nan")] * len(blocks)
         self._graph = {
