@@ -190,7 +190,7 @@ def test_second_moments_of_rows_drawn_are_those_of_the_plain_products(d, gpu):
     want = (x * count.abs().double()[:, None]).T @ x
     got = drawn_moments(X, rows, count, middles)
     assert torch.equal(got, got.T)
-    # entries of eight bits: rounding evens out over the rows
+    # bfloat16 has eight significant bits: rounding evens out over the rows
     assert float((got - want).abs().max()) <= 5e-4 * float(want.diagonal().max())
     assert torch.equal(got, drawn_moments(X.T.contiguous().T, rows, count, middles))
     assert float(torch.linalg.eigvalsh(got).min()) >= 0.0
@@ -377,7 +377,7 @@ def curvature_of(end):
 def test_the_curvature_of_all_rows_is_that_of_the_sums(n, d, dtype, weighted, by_column, device):
     rows, coef, end, want = curved(n, d, dtype, weighted, device, by_column)
     got = rows.curvature(coef, AT_THE_TOP, end, 10**12)  # so many that every row is drawn
-    # products of entries of eight bits, where a few rows have most of the weight
+    # products of bfloat16 numbers, where a few rows have most of the weight
     close = 1e-12 if dtype == "float64" else 2.0**-8 if device.type == "cuda" else 1e-4
     np.testing.assert_allclose(got, want, rtol=0, atol=close * np.max(want))
 

@@ -6,11 +6,11 @@ seldom read. What stands for chance is a sequence of numbers of equal distances 
 (Weyl's), so that the same rows are drawn every time.
 
 The moments come from the GPU's units for matrices. What lies between an entry and the middle of
-its class, times the root of what the row counts, is rounded to the eight bits that those units read
-at full speed and written in order; a program multiplies two blocks of columns of some of these
-rows. Rounding moves an entry by a five-hundredth of itself at the most, now up, now down, which
-evens out over many rows: the error is far below that of the draw. What comes out is a product of a
-matrix with its transpose, so that no eigenvalue is negative.
+its class, times the root of what the row counts, is rounded to bfloat16 (eight significant bits),
+which those units read at full speed, and written in order; a program multiplies two blocks of
+columns of some of these rows. Rounding moves an entry by a five-hundredth of itself at the most,
+now up, now down, which evens out over many rows: the error is far below that of the draw. What
+comes out is a product of a matrix with its transpose, so that no eigenvalue is negative.
 
 For losses whose Hessian comes from bins of scores, rows are added up bin by bin, in a fixed order.
 Rows that are drawn evenly, for a sample, are copied here too.
