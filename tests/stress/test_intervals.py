@@ -99,6 +99,7 @@ def check_interval(name, found):
     assert np.all(np.isfinite(numbers)), found
     centre, slack = found.estimate - found.bias, 1e-9 * max(1.0, abs(found.low), abs(found.high))
     assert found.low - slack <= centre <= found.high + slack, found
+    assert found.low - slack <= found.estimate <= found.high + slack, found
     if name in SHARES:
         assert 0 <= found.low <= found.high <= 1, found
     if np.isnan(found.standard_error):
@@ -115,7 +116,7 @@ def attack(name, rng, count):
     tried = answered = 0
     for y, s, rows in problems(rng, count):
         common = {**rows, "weights": str(rng.choice(["counts", "sampling"])), "n_resamples": 20}
-        level = float(rng.choice([0.95, 0.5, 0.999, 1 - 1e-12]))
+        level = float(rng.choice([0.95, 0.5, 0.05, 0.999, 1 - 1e-12]))
         method = str(rng.choice(["auto", "auto", "projection", "bootstrap", "exact"]))
         for settings in settings_of(name):
             tried += 2

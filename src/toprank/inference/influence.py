@@ -211,11 +211,7 @@ def _by_score(
         over_groups=sample.groups is not None,
         top=expansion.top,
     )
-    # around a centre without bias an interval can end before the share that was seen
-    ends = (
-        min(low * pairs.bound_from_below(sample.units), expansion.share),
-        max(high, expansion.share),
-    )
+    ends = (low * pairs.bound_from_below(sample.units), max(high, expansion.share))
     method = f"score interval, {method or expansion.method}"
     notes = (
         note_on_groups(sample),
@@ -335,8 +331,14 @@ def _to_metric_scale(
     method: str,
     note: str = "",
 ) -> Interval:
-    """Bring an interval for the share to the form of the metric."""
+    """Bring an interval for the share to the form of the metric.
+
+    Around a centre without bias an interval can end before the share that was seen, and so can one
+    of a low level on the logit scale, where leaving out the only error moves the share without end.
+    What the sample shows is always possible, with its bias and without.
+    """
     share, error = expansion.share, float(np.sqrt(spread.variance))
+    ends = (min(ends[0], share, expansion.centre), max(ends[1], share, expansion.centre))
     slope = slope_of(expansion.report, share)
     bias = estimate - expansion.report(expansion.centre) if expansion.bias else 0.0
     return request.result(

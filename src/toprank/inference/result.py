@@ -38,7 +38,8 @@ class Interval:
     estimate : float
         The metric of the rows at hand.
     low, high : float
-        Ends of the interval, finite, with the estimate less its bias between them.
+        Ends of the interval, finite, with the estimate between them, and the estimate less its
+        bias.
     standard_error : float
         Standard error of the estimate; NaN where the method has none.
     level : float
