@@ -105,6 +105,37 @@ def test_a_fit_is_that_of_the_host(loss, weighted, device):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("end", ["top", "bottom"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [3, 100, 70_001])
+def test_what_the_host_waits_for_once_is_what_it_waits_for_thrice(loss, end, weighted, n, gpu):
+    scores, positive, weight = labelled(n, seed=1)
+    positive[:2] = True, False
+    weight[:2] = 1.0
+    root = root_of(positive, weight if weighted else None, 4.0, loss, end, gpu)
+    for spread, place in ((0.0, 0.0), (1e-3, 0.0), (1.0, -1e4), (1.8, 0.0)):
+        there = torch.as_tensor(scores * spread + place, device=gpu)
+        facts, slopes = root.compiled.at_once(there)
+        value, factor = root.compiled.read(facts.cpu().numpy())
+        want, gradient = root.compiled.value_grad(there, *root.compiled.ends(there))
+        assert value == pytest.approx(want, rel=1e-11)
+        size = float(gradient.abs().max())
+        torch.testing.assert_close(factor * slopes, gradient, rtol=1e-8, atol=1e-11 * size)
+
+
+def test_boxes_far_from_each_other_are_not_summed_at_once(gpu):
+    scores, positive, _ = labelled(1000)
+    root = root_of(positive, None, 4.0, "logistic", "top", gpu)
+    for odd in (38.9, 39.1, 1e300, np.inf, -np.inf, np.nan):
+        for row in (0, int(np.flatnonzero(positive)[3])):
+            some = np.where(np.arange(1000) == row, scores.min() + odd, np.clip(scores, -2, 2))
+            some = torch.as_tensor(np.maximum(some, scores.min()), device=gpu)
+            read = root.compiled.read(root.compiled.at_once(some)[0].cpu().numpy())
+            apart = float(some.max() - some.min())
+            assert (read is not None) == (apart < 39.0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 def test_a_problem_of_the_device_answers_as_one_of_the_host(loss, device):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(500, 3))

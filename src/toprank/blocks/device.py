@@ -209,9 +209,13 @@ class DeviceDesign(Design):
         weight = v if isinstance(v, OnDevice) else self.vector(v)
         if self.kernel != "triton" or weight.ndim > 1:
             return super().adjoint(weight)
+        return to_array(self.weigh(weight.tensor.double()))
+
+    def weigh(self, weight: Tensor) -> Tensor:
+        """Return X' times a float64 vector, where it lies, by the compiled kernel."""
         from toprank.blocks.kernels_triton import weigh_rows
 
-        return to_array(weigh_rows(self.X, weight.tensor.double(), self.centre))
+        return weigh_rows(self.X, weight, self.centre)
 
     def second_moments(self, weight: OnDevice | FloatArray) -> FloatArray:
         return super().second_moments(

@@ -258,7 +258,7 @@ def kernels_for(X: Tensor, weighted: bool, centred: bool, scored: bool = False) 
 
 
 @cache
-def _stream_of() -> Callable[[int], int]:
+def stream_of() -> Callable[[int], int]:
     """A function that returns the number of a device's current stream."""
     torch = importlib.import_module("torch")
     quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
@@ -308,9 +308,9 @@ class FusedReader:
             tensors = X[part], kind[part], logs, self.given, centre, self.sums[team:]
             pointers = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
             numbers = part.stop - part.start, stride, 0  # and no place for the scores
-            self.launches.append((grid, part.start, _arguments(pointers, numbers)))
+            self.launches.append((grid, part.start, arguments(pointers, numbers)))
             team += grid * plan.teams
-        self.adding = _arguments(
+        self.adding = arguments(
             [self.sums.data_ptr(), self.total_here.data_ptr()], (len(self.sums),)
         )
         self.finish_grid = -(-2 * (columns + 1) // _FINISH_COLUMNS)
@@ -342,7 +342,7 @@ class FusedReader:
         self.given_as_array[:4] = about
         self.given_as_array[4:] = coef
         with self.on_its_device:
-            stream = ctypes.c_void_p(_stream_of()(self.device))
+            stream = ctypes.c_void_p(stream_of()(self.device))
             check(
                 driver.cuMemcpyHtoDAsync_v2(
                     ctypes.c_uint64(self.given.data_ptr()),
@@ -361,12 +361,12 @@ class FusedReader:
     def finish(self) -> FloatArray:
         """Wait for what was started, and return it."""
         with self.on_its_device:
-            stream = ctypes.c_void_p(_stream_of()(self.device))
+            stream = ctypes.c_void_p(stream_of()(self.device))
             check(self.kernels.driver.cuStreamSynchronize(stream))
         return self.total_as_array.copy()
 
 
-def _arguments(pointers: list[int], numbers: tuple[int, ...]) -> tuple[Any, list[Any]]:
+def arguments(pointers: list[int], numbers: tuple[int, ...]) -> tuple[Any, list[Any]]:
     """Return the arguments of a kernel as the driver wants them, and what they point to."""
     held = [ctypes.c_void_p(pointer) for pointer in pointers]
     values: list[Any] = [*held, *(ctypes.c_longlong(number) for number in numbers)]

@@ -1,8 +1,8 @@
 """The root of a power price of the logistic loss or the squared hinge on a GPU, by few kernels.
 
-What `toprank.objective.device_root` does in torch's words, with the rows read where they lie. For
-the squared hinge the host waits for the device twice; for the logistic loss, where it puts the
-series of the boxes together, three times.
+What `toprank.objective.device_root` does in torch's words, with the rows read where they lie. The
+host waits for the device once; where it puts the series of the boxes of the logistic loss together,
+because the scores lie far apart or CUDA cannot be compiled, three times.
 """
 
 from __future__ import annotations
@@ -10,21 +10,24 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.blocks.kernels_boxes import BoxKernels
+from toprank.blocks.kernels_chain import BoxChain
 from toprank.blocks.kernels_sides import INNER, OUTER, SideKernels
 from toprank.blocks.kernels_squares import SquareKernels
 from toprank.losses import Loss
-from toprank.objective.power_root import Axis, is_square, series_of
-from toprank.pair_sums.interpolated import DEGREE, Interactions
+from toprank.objective.power_root import Axis, is_square, powers_of_polynomials, series_of
+from toprank.pair_sums.interpolated import DEGREE, WIDTH, Interactions, series_matrices
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    import torch
     from torch import Tensor
 
     #: The side of each row, the shares of inner and of outer rows, and the sign of the scores.
@@ -105,6 +108,20 @@ class CompiledRoot(ABC):
     ) -> tuple[float, Tensor]:
         """Return F and its gradient, from the ends of the scores of either side."""
 
+    @abstractmethod
+    def at_once(self, scores: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return what `read` reads, and slopes, without waiting for the device; None if it cannot.
+
+        Both are overwritten by the next call.
+        """
+
+    @abstractmethod
+    def read(self, facts: FloatArray) -> tuple[float, float] | None:
+        """Return F and what all slopes lack as a factor.
+
+        None where the scores were not for `at_once`: then they are for `value_grad`.
+        """
+
 
 class SquaredRoot(CompiledRoot):
     """The same for the squared hinge."""
@@ -118,11 +135,23 @@ class SquaredRoot(CompiledRoot):
         self, scores: Tensor, inner: FloatArray, outer: FloatArray
     ) -> tuple[float, Tensor]:
         found, gradient = self.kernels.value_grad(scores, self._power)
-        largest, total, *_ = map(float, found.cpu().numpy())
+        value, factor = self._root(*map(float, found[:2].cpu().numpy()))
+        return value, gradient.mul_(factor)
+
+    def at_once(self, scores: Tensor) -> tuple[Tensor, Tensor] | None:
+        found, slopes = self.kernels.value_grad(scores, self._power)
+        return self.torch.cat([found[:2], scores.sum()[None]]), slopes
+
+    def read(self, facts: FloatArray) -> tuple[float, float] | None:
+        # a score that is no number shows in the sum of them
+        return self._root(*map(float, facts[:2])) if np.all(np.isfinite(facts)) else None
+
+    def _root(self, largest: float, total: float) -> tuple[float, float]:
+        """F and F / total, from the sum of the powers of the heights relative to the largest."""
         if not largest > 0.0:
-            return 0.0, gradient.zero_()
+            return 0.0, 0.0
         value = largest * float(np.exp(np.log(total) / self.p))
-        return value, gradient.mul_(value / total)
+        return value, value / total
 
     kernels: SquareKernels
 
@@ -133,6 +162,19 @@ class BoxedRoot(CompiledRoot):
     def _compile(self, sides: Sides, inner: Tensor, loss: Loss) -> None:
         self.kernels = BoxKernels(*sides, DEGREE)
         self._known: dict[Boxes, Interactions] = {}
+        side, *shares, sign = sides
+        tables = near_tables(self.device)
+        self._chain = BoxChain(
+            side, (shares[0], shares[1]), sign, self.kernels.heights, *tables,
+            width=WIDTH, quanta=QUANTA, p=self.p,
+        )  # fmt: skip
+
+    def at_once(self, scores: Tensor) -> tuple[Tensor, Tensor] | None:
+        return None if self._chain.kernels is None else self._chain(scores)
+
+    def read(self, facts: FloatArray) -> tuple[float, float] | None:
+        value, factor, sound = map(float, facts)
+        return (value, factor) if sound else None
 
     def _between(self, source: Axis, target: Axis) -> Interactions:
         """The interactions of two axes, those of the last evaluation where the boxes are the same.
@@ -173,6 +215,17 @@ class BoxedRoot(CompiledRoot):
         return value, gradient
 
     kernels: BoxKernels
+
+
+@cache
+def near_tables(device: torch.device) -> tuple[Tensor, Tensor]:
+    """What boxes near each other add to each other's series, and the powers in polynomials."""
+    torch = importlib.import_module("torch")
+    near = np.stack([series_matrices(k) for k in (0, 1)])
+    found = (
+        torch.from_numpy(np.array(part)).to(device) for part in (near, powers_of_polynomials())
+    )
+    return next(found), next(found)
 
 
 def _fill(axis: Axis, quanta: FloatArray) -> None:

@@ -73,10 +73,25 @@ class RootRows:
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray] | None:
         """Return F and its gradient in the coefficients."""
-        found = self.root.value_grad(self.opened.kept_scores(coef).tensor)
+        scores = self.opened.kept_scores(coef).tensor
+        at_once = self._at_once(scores)
+        if at_once is not None:
+            return at_once
+        found = self.root.value_grad(scores)
         if found is None:
             return None
         return found[0], self.design.adjoint(OnDevice(found[1]))
+
+    def _at_once(self, scores: Tensor) -> tuple[float, FloatArray] | None:
+        """Value and gradient, waiting for the device once; None where that cannot be."""
+        root = self.root.compiled
+        begun = root.at_once(scores) if root and self.design.kernel == "triton" else None
+        if root is None or begun is None:
+            return None
+        facts, slopes = begun
+        both = to_array(self.design.torch.cat([facts, self.design.weigh(slopes)]))
+        read = root.read(both[: len(facts)])
+        return None if read is None else (read[0], read[1] * both[len(facts) :])
 
     @property
     def _compiled(self) -> bool:

@@ -173,11 +173,12 @@ class Axis:
     @property
     def moments(self) -> FloatArray:
         """Chebyshev moments of the boxes, from those of powers."""
-        return _powers() @ self.table.T
+        return powers_of_polynomials() @ self.table.T
 
 
 @cache
-def _powers() -> FloatArray:
+def powers_of_polynomials() -> FloatArray:
+    """The powers of x in each of Chebyshev's polynomials, one line per polynomial."""
     from toprank.pair_sums.two_class_kernels import power_matrix
 
     return power_matrix()
@@ -185,4 +186,4 @@ def _powers() -> FloatArray:
 
 def series_of(interactions: Interactions, k: int, moments: FloatArray) -> FloatArray:
     """The series of the target boxes in powers, one line per box."""
-    return np.ascontiguousarray(interactions.series(k, moments).T @ _powers())
+    return np.ascontiguousarray(interactions.series(k, moments).T @ powers_of_polynomials())

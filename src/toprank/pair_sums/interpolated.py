@@ -185,7 +185,7 @@ class Interactions:
         """Coefficients at the target boxes from the source boxes within reach."""
         if self._is_small:
             return self._whole(k) @ moments.ravel()
-        kernels = _series_matrices(k)
+        kernels = series_matrices(k)
         series = np.zeros((DEGREE, self.target.count))
         for distance, hit, found in self._neighbours:
             series[:, hit] += kernels[distance] @ moments[:, found]
@@ -208,7 +208,7 @@ class Interactions:
             distance = self.source.number[None, :] - self.target.number[:, None]
             near = np.abs(distance) <= _NEAR
             which = np.where(near, distance, 0).astype(np.intp) + _NEAR
-            blocks = np.where(near[:, :, None, None], _series_matrices(k)[which], 0.0)
+            blocks = np.where(near[:, :, None, None], series_matrices(k)[which], 0.0)
             rows, columns = DEGREE * self.target.count, DEGREE * self.source.count
             self._matrices[k] = blocks.transpose(2, 0, 3, 1).reshape(rows, columns)
         return self._matrices[k]
@@ -352,7 +352,7 @@ def nodes() -> tuple[FloatArray, FloatArray]:
 
 
 @lru_cache(maxsize=8)
-def _series_matrices(k: int) -> FloatArray:
+def series_matrices(k: int) -> FloatArray:
     """Moments-to-series matrices of l_k for every distance of boxes within reach."""
     at, to_series = nodes()
     distance = WIDTH * np.arange(-_NEAR, _NEAR + 1)
