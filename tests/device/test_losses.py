@@ -9,6 +9,7 @@ from toprank import PNormPush, blocks
 from toprank.objective import build_objective
 
 torch = pytest.importorskip("torch")
+from toprank.blocks import kernels_chain  # noqa: E402
 from toprank.blocks.kernels_moments import sums_in_bins  # noqa: E402
 from toprank.losses import get_loss  # noqa: E402
 from toprank.objective.data import LabelledData  # noqa: E402
@@ -123,16 +124,42 @@ def test_what_the_host_waits_for_once_is_what_it_waits_for_thrice(loss, end, wei
         torch.testing.assert_close(factor * slopes, gradient, rtol=1e-8, atol=1e-11 * size)
 
 
-def test_boxes_far_from_each_other_are_not_summed_at_once(gpu):
+@pytest.mark.parametrize("loss", LOSSES)
+def test_boxes_far_from_each_other_and_no_numbers_are_not_summed_at_once(loss, gpu):
     scores, positive, _ = labelled(1000)
-    root = root_of(positive, None, 4.0, "logistic", "top", gpu)
+    root = root_of(positive, None, 4.0, loss, "top", gpu)
+    most = 39.0 if loss == "logistic" else 1e5
     for odd in (38.9, 39.1, 1e300, np.inf, -np.inf, np.nan):
         for row in (0, int(np.flatnonzero(positive)[3])):
-            some = np.where(np.arange(1000) == row, scores.min() + odd, np.clip(scores, -2, 2))
-            some = torch.as_tensor(np.maximum(some, scores.min()), device=gpu)
+            some = np.where(np.arange(1000) == row, odd - 2.0, np.clip(scores, -2.0, 2.0))
+            some = torch.as_tensor(some, device=gpu)
             read = root.compiled.read(root.compiled.at_once(some)[0].cpu().numpy())
-            apart = float(some.max() - some.min())
-            assert (read is not None) == (apart < 39.0)
+            assert (read is not None) == (odd < most and odd > 0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_where_cuda_is_not_compiled_the_host_waits_more_often(loss, gpu, monkeypatch):
+    monkeypatch.setattr(kernels_chain, "_COMPILED", {})
+    monkeypatch.setattr(kernels_chain.cuda_sides, "SOURCE", "no such source")
+    scores, positive, _ = labelled(500)
+    want, slopes = build_objective(positive, None, p=4.0, loss=loss).value_grad(scores)
+    root = root_of(positive, None, 4.0, loss, "top", gpu)
+    assert root.compiled.at_once(torch.as_tensor(scores, device=gpu)) is None
+    value, gradient = root.value_grad(torch.as_tensor(scores, device=gpu))
+    assert value == pytest.approx(want, rel=1e-12)
+    np.testing.assert_allclose(gradient.cpu().numpy(), slopes, rtol=1e-9, atol=1e-13)
+
+
+def test_many_rows_at_one_place_are_added_up_as_rows_apart_are(gpu):
+    rng = np.random.default_rng(3)
+    scores, positive = rng.integers(-2, 3, 50_000) / 2.0, rng.random(50_000) < 0.4
+    objective = build_objective(positive, None, p=4.0, loss="squared_hinge")
+    want, slopes = objective.value_grad(scores)
+    root = root_of(positive, None, 4.0, "squared_hinge", "top", gpu)
+    value, gradient = root.value_grad(torch.as_tensor(scores, device=gpu))
+    assert value == pytest.approx(want, rel=1e-12)
+    size = np.max(np.abs(slopes))
+    np.testing.assert_allclose(gradient.cpu().numpy(), slopes, rtol=1e-9, atol=1e-13 * size)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -18,92 +18,10 @@ score is no number, the facts say so, and the rest means nothing.
 from __future__ import annotations
 
 SOURCE = r"""
-#define INNER 1
-#define OUTER 2
-#define ALL 0xffffffffu
-#define WIDE 256  // threads of the kernels that need no table per warp
-typedef long long Whole;
-
-// What is known of the axis and of the rows as a whole.
-struct Axis { double low, top, boxes, sound; };  // top: of the outer rows
-
-__device__ __forceinline__ double infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
-
 __device__ __forceinline__ int locate(double score, double low, double* x) {
   const double at = (score - low) / BOX, box = floor(at);
   *x = 2.0 * (at - box) - 1.0;
   return (int)box;
-}
-
-// Sum of a number over the threads of a block of 256, in a fixed order; all threads get it.
-__device__ double over_block(double v) {
-  __shared__ double of_warp[WIDE / 32];
-  for (int apart = 16; apart > 0; apart /= 2) v += __shfl_xor_sync(ALL, v, apart);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = v;
-  __syncthreads();
-  v = 0.0;
-  for (int w = 0; w < WIDE / 32; w++) v += of_warp[w];
-  return v;
-}
-
-// The largest of a number over a block of 256.
-__device__ double largest(double v) {
-  __shared__ double of_warp[WIDE / 32];
-  for (int apart = 16; apart > 0; apart /= 2) v = fmax(v, __shfl_xor_sync(ALL, v, apart));
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = v;
-  __syncthreads();
-  for (int w = 0; w < WIDE / 32; w++) v = fmax(v, of_warp[w]);
-  return v;
-}
-
-// Lowest and highest score, that of the outer rows, and whether one is no number, for each block;
-// and tables of moments that are empty.
-extern "C" __global__ void __launch_bounds__(WIDE) ends(
-    const double* __restrict__ scores, const unsigned char* __restrict__ side,
-    double* __restrict__ found, Whole* __restrict__ tables, long long n) {
-  double low = -infinity(), high = low, top = low, odd = 0.0;  // low is turned round
-  const long long step = (long long)gridDim.x * WIDE, first = blockIdx.x * WIDE + threadIdx.x;
-  for (long long i = first; i < 2 * MOST * TERMS; i += step) tables[i] = 0;
-  for (long long i = first; i < n; i += step) {
-    const unsigned char own = side[i];
-    const double score = SIGN * scores[i];
-    if (!own) continue;
-    if (!(fabs(score) < infinity())) odd = 1.0;
-    low = fmax(low, -score);
-    high = fmax(high, score);
-    if (own == OUTER) top = fmax(top, score);
-  }
-  low = largest(low);
-  high = largest(high);
-  top = largest(top);
-  odd = largest(odd);
-  if (threadIdx.x == 0) {
-    double* at = found + 4 * blockIdx.x;
-    at[0] = low, at[1] = high, at[2] = top, at[3] = odd;
-  }
-}
-
-// The axis, from what the blocks have found.
-extern "C" __global__ void __launch_bounds__(WIDE) lay(
-    const double* __restrict__ found, Axis* __restrict__ axis, long long blocks) {
-  double low = -infinity(), high = low, top = low, odd = 0.0;
-  for (long long i = threadIdx.x; i < blocks; i += WIDE) {
-    low = fmax(low, found[4 * i]);
-    high = fmax(high, found[4 * i + 1]);
-    top = fmax(top, found[4 * i + 2]);
-    odd = fmax(odd, found[4 * i + 3]);
-  }
-  low = -largest(low);
-  high = largest(high);
-  top = largest(top);
-  odd = largest(odd);
-  if (threadIdx.x == 0) {
-    const double last = floor((high - low) / BOX);
-    const bool sound = odd == 0.0 && last < MOST;
-    *axis = {low, top, sound ? last + 1.0 : 0.0, sound ? 1.0 : 0.0};
-  }
 }
 
 // Add share x^m of the rows of one side to the moments of their boxes.
@@ -239,16 +157,17 @@ __device__ double largest_height(const double* series, const Axis& axis) {
 // Prices over heights of the outer rows, their slopes, and sums over each block.
 extern "C" __global__ void __launch_bounds__(WIDE) price(
     const double* __restrict__ scores, const unsigned char* __restrict__ side,
-    const double* __restrict__ share, const double* __restrict__ given,
-    const Axis* __restrict__ known, double* __restrict__ heights, double* __restrict__ slopes,
-    double* __restrict__ found, long long apart, long long n) {
+    const double* __restrict__ share, const double* __restrict__ power_at,
+    const double* __restrict__ given, const Axis* __restrict__ known,
+    double* __restrict__ heights, double* __restrict__ slopes, double* __restrict__ found,
+    long long apart, long long n) {
   __shared__ double series[2 * MOST * TERMS];
   const Axis axis = *known;
   if (axis.sound == 0.0) return;
   for (int i = threadIdx.x; i < 2 * MOST * TERMS; i += WIDE)
     series[i] = i % (MOST * TERMS) < (int)axis.boxes * TERMS ? given[i] : 0.0;
   __syncthreads();
-  const double p = given[2 * MOST * TERMS], top = largest_height(series, axis);
+  const double p = *power_at, top = largest_height(series, axis);
   double powers = 0.0, all = 0.0;
   for (long long i = (long long)blockIdx.x * WIDE + threadIdx.x; i < n;
        i += (long long)gridDim.x * WIDE) {
@@ -274,9 +193,9 @@ extern "C" __global__ void __launch_bounds__(WIDE) price(
 
 // Value, what slopes lack, and whether all of it is sound; and sums of the prices.
 extern "C" __global__ void __launch_bounds__(WIDE) total(
-    const double* __restrict__ found, const double* __restrict__ given,
-    const Axis* __restrict__ known, double* __restrict__ facts, double* __restrict__ whole,
-    long long blocks) {
+    const double* __restrict__ found, const double* __restrict__ power_at,
+    const double* __restrict__ given, const Axis* __restrict__ known,
+    double* __restrict__ facts, double* __restrict__ whole, long long blocks) {
   const Axis axis = *known;
   double powers = 0.0, all = 0.0;
   if (axis.sound != 0.0)
@@ -286,7 +205,7 @@ extern "C" __global__ void __launch_bounds__(WIDE) total(
   all = over_block(all);
   if (threadIdx.x == 0) {
     const double top = axis.sound != 0.0 ? largest_height(given, axis) : 0.0;
-    const double value = top > 0.0 ? top * exp(log(powers) / given[2 * MOST * TERMS]) : 0.0;
+    const double value = top > 0.0 ? top * exp(log(powers) / *power_at) : 0.0;
     whole[0] = powers, whole[1] = all;
     facts[0] = value, facts[1] = top > 0.0 ? value / powers : 0.0, facts[2] = axis.sound;
   }

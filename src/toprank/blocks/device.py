@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from toprank.blocks.kernels_triton import Launch
     from toprank.blocks.stored import StoredRows
 
 #: Entries of a tile that is converted to float64: small for a cache, large for a GPU.
@@ -202,7 +203,7 @@ class DeviceDesign(Design):
         from toprank.blocks.kernels_triton import score_rows
 
         scores = self.empty() if out is None else out
-        score_rows(self.X, self.small(coef), self.centre, scores.tensor)
+        score_rows(self._launch, self.small(coef), scores.tensor)
         return scores
 
     def adjoint(self, v: OnDevice | FloatArray) -> FloatArray:
@@ -215,7 +216,14 @@ class DeviceDesign(Design):
         """Return X' times a float64 vector, where it lies, by the compiled kernel."""
         from toprank.blocks.kernels_triton import weigh_rows
 
-        return weigh_rows(self.X, weight, self.centre)
+        return weigh_rows(self._launch, weight)
+
+    @cached_property
+    def _launch(self) -> Launch:
+        """What compiled kernels are told of the rows."""
+        from toprank.blocks.kernels_triton import Launch
+
+        return Launch(self.X, self.centre)
 
     def second_moments(self, weight: OnDevice | FloatArray) -> FloatArray:
         return super().second_moments(

@@ -1,32 +1,30 @@
-"""The root of a power price of a loss that is summed over boxes, on an NVIDIA GPU, in one go.
+"""The root of a power price of the logistic loss or the squared hinge, on an NVIDIA GPU, in one go.
 
-The kernels of `toprank.blocks.cuda_boxes`, compiled by NVRTC as those of
-`toprank.blocks.kernels_cuda` are, and started one after the other through CUDA's driver: that takes
-the host some fifty microseconds, and it waits for nothing.
+The kernels of `toprank.blocks.cuda_boxes` and `toprank.blocks.cuda_squares`, compiled by NVRTC as
+those of `toprank.blocks.kernels_cuda` are, and started one after the other through CUDA's driver:
+that takes the host some fifty microseconds, and it waits for nothing.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toprank.blocks import cuda_boxes
+from toprank.blocks import cuda_boxes, cuda_sides, cuda_squares
 from toprank.blocks.kernels_cuda import arguments, check, stream_of
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-#: Warps of a block that has a table for each of them, and how many of these blocks and of the
-#: others a multiprocessor holds; threads of the others.
-_WARPS, _SPREADING, _WIDE, _BLOCKS = 4, 5, 256, 8
-_NAMES = (
-    "ends", "lay", "spread_inner", "forward", "price", "total", "spread_outer", "backward",
-    "slopes_of",
-)  # fmt: skip
+#: Threads of a block, and how many of these blocks a multiprocessor holds.
+WIDE, _HELD = 256, 8
+#: Warps of a block that has a table for each of them, and how many of these it holds.
+_WARPS, _SPREADING = 4, 5
 
 
 @dataclass(frozen=True)
@@ -39,42 +37,44 @@ class _Kernels:
 
 
 @dataclass(frozen=True)
-class _Launch:
+class Launch:
     """A kernel to start: its blocks and threads, its arguments, and which of them are scores."""
 
     function: object
     shape: tuple[int, int]
     places: object
-    values: Sequence[object]  # what the arguments point to
+    held: object  # what the arguments point to
     of_scores: Sequence[ctypes.c_void_p]
 
 
 _COMPILED: dict[tuple[object, ...], _Kernels | None] = {}
 
 
-def _kernels(device: torch.device, **defined: object) -> _Kernels | None:
-    """The kernels, compiled once; None where torch cannot compile them."""
+def _kernels(
+    device: torch.device, own: str, names: Sequence[str], defined: Mapping[str, object]
+) -> _Kernels | None:
+    """The kernels of a source, compiled once; None where torch cannot compile them."""
     torch = importlib.import_module("torch")
-    key = device.index, *defined.items()
+    key = device.index, own, *defined.items()
     if torch.version.cuda is None:
         return None
     if key not in _COMPILED:
         try:
             utils = importlib.import_module("torch.cuda._utils")
             lines = [f"#define {name} {value}" for name, value in defined.items()]
-            source = "\n".join([*lines, cuda_boxes.SOURCE])
+            source = "\n".join([*lines, cuda_sides.SOURCE, own])
             with torch.cuda.device(device):
-                binary, _ = utils._nvrtc_compile(source, _NAMES[0])
-                loaded = utils._cuda_load_module(binary, list(_NAMES))
-            functions = {name: loaded[name].func for name in _NAMES}
+                binary, _ = utils._nvrtc_compile(source, names[0])
+                loaded = utils._cuda_load_module(binary, list(names))
+            functions = {name: loaded[name].func for name in names}
             _COMPILED[key] = _Kernels(functions, utils._get_gpu_runtime_library(), loaded)
         except (ImportError, RuntimeError, OSError, AttributeError, TypeError, KeyError):
             _COMPILED[key] = None
     return _COMPILED[key]
 
 
-class BoxChain:
-    """F and its slopes in the scores of rows whose boxes are all near each other.
+class Chain(ABC):
+    """F and its slopes in the scores of rows, by kernels that are started one after the other.
 
     Parameters
     ----------
@@ -82,94 +82,209 @@ class BoxChain:
         1 for inner rows, 2 for outer ones, 0 for those that are absent.
     shares : two float64 tensors of shape (n,) or (1,)
         The share of each inner row and of each outer row in its side, or of all of them.
-    sign : int
-        1, or -1 where scores are turned round.
     heights : float64 tensor of shape (n,)
         Room for what the outer rows are worth.
-    near : float64 tensor of shape (2, 2 m + 1, terms, terms)
-        What a moment of a box adds to the series of sums of the loss, and of its slope, in a box
-        -m to m boxes before it, in Chebyshev's polynomials.
-    powers : float64 tensor of shape (terms, terms)
-        The powers of x in each of these polynomials.
-    width, quanta, p : float
-        Of a box; what the moments' sizes sum to; the power of the price.
+    p : float
+        The power of the price.
+    defined : dict
+        Names in the source and what they stand for: SIGN of the scores, QUANTA of sums, and more.
     """
+
+    source: str
+    names: tuple[str, ...]
 
     def __init__(
         self,
         side: Tensor,
         shares: tuple[Tensor, Tensor],
-        sign: int,
         heights: Tensor,
-        near: Tensor,
-        powers: Tensor,
-        *,
-        width: float,
-        quanta: float,
         p: float,
+        defined: Mapping[str, object],
     ):
         torch = importlib.import_module("torch")
-        self.torch, self.device, n = torch, side.device, len(side)
+        self.torch, self.device, self.n = torch, side.device, len(side)
+        self.side, self.shares, self.heights = side, shares, heights
+        self.apart = int(len(shares[0]) > 1), int(len(shares[1]) > 1)
+        self.kernels = _kernels(side.device, self.source, self.names, defined)
+        if self.kernels is not None:
+            self.power, self.slopes = self._real(1).fill_(p), self._real(self.n)
+            #: The value, what all slopes are to be multiplied by, and whether they are sound.
+            self.facts = self._real(3)
+            self.many = self._blocks(self.n)
+
+    def _real(self, size: int) -> Tensor:
+        real: Tensor = self.torch.empty(size, dtype=self.torch.float64, device=self.device)
+        return real
+
+    def _whole(self, size: int) -> Tensor:
+        whole: Tensor = self.torch.empty(size, dtype=self.torch.int64, device=self.device)
+        return whole
+
+    def _blocks(self, rows: int, each: int = WIDE, held: int = _HELD) -> int:
+        """Blocks for so many rows: no more than a GPU holds."""
+        facts = self.torch.cuda.get_device_properties(self.device)
+        return int(min(held * facts.multi_processor_count, -(-rows // each)))
+
+    def _launch(
+        self, name: str, shape: tuple[int, int], tensors: Sequence[Tensor | None], *numbers: int
+    ) -> Launch:
+        """What starts a kernel with so many blocks and threads; None stands for the scores."""
+        assert self.kernels is not None
+        pointers = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
+        places, values = arguments(pointers, numbers)
+        of_scores = [value for value, of in zip(values, tensors, strict=False) if of is None]
+        held = [values, tensors]
+        return Launch(self.kernels.functions[name], shape, places, held, of_scores)
+
+    def _start(self, launches: Sequence[Launch], scores: Tensor) -> None:
+        assert self.kernels is not None
+        driver = self.kernels.driver
+        stream = ctypes.c_void_p(stream_of()(self.device.index))
+        for launch in launches:
+            for value in launch.of_scores:
+                value.value = scores.data_ptr()
+            shape = launch.shape[0], 1, 1, launch.shape[1], 1, 1, 0
+            check(driver.cuLaunchKernel(launch.function, *shape, stream, launch.places, None))
+
+    def __call__(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Return facts of F and its slopes in the scores, both overwritten by the next call.
+
+        The facts are the value, what all slopes are to be multiplied by, and 1 where these scores
+        are for this chain, else 0: then nothing else is sound.
+        """
+        with self.torch.cuda.device(self.device):
+            self._run(scores)
+        return self.facts, self.slopes
+
+    @abstractmethod
+    def _run(self, scores: Tensor) -> None:
+        """Start the kernels."""
+
+
+class BoxChain(Chain):
+    """The same for a loss that is summed over boxes, where all of them are near each other.
+
+    Parameters
+    ----------
+    near : float64 tensor of shape (2, 2 m + 1, terms, terms)
+        What a moment of a box adds to the series of sums of the loss, and of its slope, in a box
+        -m to m boxes before it, in Chebyshev's polynomials.
+    powers : float64 tensor of shape (terms, terms)
+        The powers of x in each of these polynomials.
+    defined : dict
+        How wide a BOX is, too.
+    """
+
+    source = cuda_boxes.SOURCE
+    names = (
+        "ends", "lay", "spread_inner", "forward", "price", "total", "spread_outer", "backward",
+        "slopes_of",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        side: Tensor,
+        shares: tuple[Tensor, Tensor],
+        heights: Tensor,
+        p: float,
+        defined: Mapping[str, object],
+        near: Tensor,
+        powers: Tensor,
+    ):
         most, terms = near.shape[1] // 2, near.shape[2]
-        self.kernels = _kernels(
-            side.device, MOST=most, TERMS=terms, WARPS=_WARPS, BOX=float(width).hex(),
-            QUANTA=float(quanta).hex(), SIGN=f"({sign}.0)",
-        )  # fmt: skip
+        own = {"MOST": most, "MOST_BOXES": most, "TERMS": terms, "WARPS": _WARPS}
+        super().__init__(side, shares, heights, p, {**defined, **own})
         if self.kernels is None:
             return
-        processors = torch.cuda.get_device_properties(side.device).multi_processor_count
-        spreading = min(_SPREADING * processors, -(-n // (32 * _WARPS)))
-        many = min(_BLOCKS * processors, -(-n // _WIDE))
-        table = most * terms
-        real = {"dtype": torch.float64, "device": side.device}
-        parts = [4, 3, 2, 2 * table + 1, table, 4 * many, 2 * many]
-        axis, facts, whole, rising, falling, ends, found = torch.empty(sum(parts), **real).split(
-            parts
+        n, (inner, outer), (of_inner, of_outer), many = self.n, shares, self.apart, self.many
+        table, spreading = most * terms, self._blocks(n, 32 * _WARPS, _SPREADING)
+        axis, whole, rising, falling = map(self._real, (4, 2, 2 * table, table))
+        ends, found, sums = self._real(4 * many), self._real(2 * many), self._whole(2 * table)
+        rows, of_outer_rows, slopes, facts = (None, side), sums[table:], self.slopes, self.facts
+        wide, narrow, one, small = (
+            (many, WIDE),
+            (spreading, 32 * _WARPS),
+            (1, WIDE),
+            (most, terms**2),
         )
-        rising[-1:] = p
-        tables = torch.empty(2 * table, dtype=torch.int64, device=side.device)
-        self.facts, self.slopes = facts, torch.empty(n, **real)
-        self.held = side, shares, heights, near, powers, rising, falling, ends, found, tables
-        ((inner, of_inner), (outer, of_outer)) = ((s, int(len(s) > 1)) for s in shares)
-        rows, of_outer_rows = (None, side), tables[table:]  # None: the scores, when it is started
-        slopes, small = self.slopes, (most, terms**2)
-        wide, narrow, one = (many, _WIDE), (spreading, 32 * _WARPS), (1, _WIDE)
+        priced = outer, self.power, rising, axis, heights, slopes, found
         self._launches = [
-            self._launch("ends", wide, (*rows, ends, tables), n),
+            self._launch("ends", wide, (*rows, ends, sums), n, 2 * table),
             self._launch("lay", one, (ends, axis), many),
-            self._launch("spread_inner", narrow, (*rows, inner, axis, tables), of_inner, n),
-            self._launch("forward", small, (tables, near, powers, axis, rising)),
-            self._launch(
-                "price", wide, (*rows, outer, rising, axis, heights, slopes, found), of_outer, n
-            ),
-            self._launch("total", one, (found, rising, axis, facts, whole), many),
+            self._launch("spread_inner", narrow, (*rows, inner, axis, sums), of_inner, n),
+            self._launch("forward", small, (sums, near, powers, axis, rising)),
+            self._launch("price", wide, (*rows, *priced), of_outer, n),
+            self._launch("total", one, (found, self.power, rising, axis, facts, whole), many),
             self._launch("spread_outer", narrow, (*rows, heights, axis, of_outer_rows, whole), n),
             self._launch("backward", small, (of_outer_rows, near, powers, axis, whole, falling)),
             self._launch("slopes_of", wide, (*rows, inner, falling, axis, slopes), of_inner, n),
         ]
 
-    def _launch(
-        self, name: str, shape: tuple[int, int], tensors: Sequence[Tensor | None], *numbers: int
-    ) -> _Launch:
-        assert self.kernels is not None
-        pointers = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
-        places, values = arguments(pointers, numbers)
-        of_scores = [value for value, of in zip(values, tensors, strict=False) if of is None]
-        return _Launch(self.kernels.functions[name], shape, places, values, of_scores)
+    def _run(self, scores: Tensor) -> None:
+        self._start(self._launches, scores)
 
-    def __call__(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Return facts of F and its slopes in the scores, both overwritten by the next call.
 
-        The facts are the value, what all slopes are to be multiplied by, and 1 where the scores
-        are numbers and their boxes near each other, else 0: then nothing else is sound.
-        """
-        assert self.kernels is not None
-        driver = self.kernels.driver
-        with self.torch.cuda.device(self.device):
-            stream = ctypes.c_void_p(stream_of()(self.device.index))
-            for launch in self._launches:
-                for value in launch.of_scores:
-                    value.value = scores.data_ptr()
-                shape = launch.shape[0], 1, 1, launch.shape[1], 1, 1, 0
-                check(driver.cuLaunchKernel(launch.function, *shape, stream, launch.places, None))
-        return self.facts, self.slopes
+class SquareChain(Chain):
+    """The same for the loss square (knot - r)_+^2.
+
+    Parameters
+    ----------
+    inner : int64 tensor of shape (m,)
+        The inner rows.
+    below : int64 tensor of shape (n,)
+        Room for places.
+    defined : dict
+        KNOT and SQUARE, too.
+    """
+
+    source = cuda_squares.SOURCE
+    names = (
+        "gather", "ends", "lay", "sizes", "count", "run", "price", "total", "pull", "pulled",
+        "slopes_of",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        side: Tensor,
+        shares: tuple[Tensor, Tensor],
+        heights: Tensor,
+        p: float,
+        defined: Mapping[str, object],
+        inner: Tensor,
+        below: Tensor,
+    ):
+        any_axis = {"BOX": "1.0", "MOST_BOXES": "infinity()"}
+        super().__init__(side, shares, heights, p, {**defined, **any_axis})
+        if self.kernels is None:
+            return
+        n, m, (share, outer), (of_inner, of_outer) = self.n, len(inner), shares, self.apart
+        many, few, power = self.many, self._blocks(m), self.power
+        axis, wholes, whole, top = map(self._real, (4, 3, 2, 1))
+        ends, found, sizes = map(self._real, (4 * many, 3 * many, 3 * few))
+        places, sums, added, pulled = map(self._whole, (4 * m, 3 * few, 2 * (m + 1), 2 * few))
+        self.scored, self.sorted, self.order = self._real(m), self._real(m), self._whole(m)
+        in_order = self.sorted, self.order, inner, share
+        wide, narrow, one = (many, WIDE), (few, WIDE), (1, WIDE)
+        rows, slopes, facts = (None, side), self.slopes, self.facts
+        known = power, self.sorted, places, wholes, axis
+        written = below, heights, slopes, found, top
+        pulls = self.sorted, heights, below, whole, axis, added
+        sloped = added, pulled, whole, slopes
+        self._gather = [self._launch("gather", narrow, (None, inner, self.scored), m)]
+        self._launches = [
+            self._launch("ends", wide, (*rows, ends, added), n, 2 * (m + 1)),
+            self._launch("lay", one, (ends, axis), many),
+            self._launch("sizes", narrow, (*in_order, sizes), of_inner, m),
+            self._launch("count", narrow, (*in_order, sizes, wholes, places, sums), of_inner, m),
+            self._launch("run", narrow, (places, sums), m),
+            self._launch("price", wide, (*rows, outer, *known, *written), of_outer, m, n),
+            self._launch("total", one, (found, power, top, axis, wholes, facts, whole), many),
+            self._launch("pull", wide, (*rows, *pulls), m, n),
+            self._launch("pulled", narrow, (added, pulled), m),
+            self._launch("slopes_of", narrow, (*in_order, *sloped), of_inner, m),
+        ]
+
+    def _run(self, scores: Tensor) -> None:
+        self._start(self._gather, scores)
+        self.torch.sort(self.scored, out=(self.sorted, self.order))
+        self._start(self._launches, scores)

@@ -211,7 +211,7 @@ def _weigh() -> JITFunction:
     return weigh
 
 
-class _Launch:
+class Launch:
     """What every kernel is told of a matrix: its parts, its units, and the shape of a tile."""
 
     def __init__(self, X: Tensor, centre: Tensor | None):
@@ -228,6 +228,8 @@ class _Launch:
             "width": width,
             "num_warps": _WARPS,
         }
+        facts = self.torch.cuda.get_device_properties(X.device)
+        self.most = _PROGRAMS * facts.multi_processor_count
         cuts = range(0, n, _LAUNCH_ROWS)
         self.parts = [slice(first, min(first + _LAUNCH_ROWS, n)) for first in cuts]
 
@@ -244,8 +246,7 @@ class _Launch:
         return here.to(self.X.device, non_blocking=True)
 
     def programs(self, n: int) -> int:
-        processors = self.torch.cuda.get_device_properties(self.X.device).multi_processor_count
-        return int(min(_PROGRAMS * processors, -(-n // self.height)))
+        return int(min(self.most, -(-n // self.height)))
 
     def on_its_device(self) -> AbstractContextManager[object]:
         return self.torch.cuda.device(self.X.device)
@@ -274,7 +275,7 @@ def tilted_reader(
             logs = None if log_weight is None else log_weight[rows]
             total += _tilted_tiles(X[rows], kind[rows], logs, given[4:], centre, given[:4]).sum(0)
         if scores is not None:
-            score_rows(X, given[4:], centre, scores)
+            score_rows(Launch(X, centre), given[4:], scores)
         found: FloatArray = total.cpu().numpy()
         return found
 
@@ -290,7 +291,7 @@ def _tilted_tiles(
     about: Tensor,
 ) -> Tensor:
     """Return the sums of each program of the Triton kernel, of shape (programs, 2, d + 1)."""
-    launch, tilted = _Launch(X, centre), _tilted()
+    launch, tilted = Launch(X, centre), _tilted()
     programs = launch.programs(len(X))
     shape = (programs, 2, launch.width + 1)
     out = launch.torch.empty(shape, dtype=launch.torch.float64, device=X.device)
@@ -303,9 +304,9 @@ def _tilted_tiles(
     return out[:, :, : launch.d + 1]
 
 
-def score_rows(X: Tensor, beta: Tensor, centre: Tensor, out: Tensor) -> None:
+def score_rows(launch: Launch, beta: Tensor, out: Tensor) -> None:
     """Write X @ beta into a float64 vector."""
-    launch, score = _Launch(X, centre), _score()
+    X, score = launch.X, _score()
     for rows in launch.parts:
         part = X[rows]
         with launch.on_its_device():
@@ -315,11 +316,10 @@ def score_rows(X: Tensor, beta: Tensor, centre: Tensor, out: Tensor) -> None:
             )  # fmt: skip
 
 
-def weigh_rows(X: Tensor, weight: Tensor, centre: Tensor | None) -> Tensor:
+def weigh_rows(launch: Launch, weight: Tensor) -> Tensor:
     """Return X' times a float64 vector of one number per row, summed in a fixed order."""
-    launch, weigh = _Launch(X, centre), _weigh()
-    torch = launch.torch
-    total = torch.zeros(launch.width, dtype=torch.float64, device=X.device)
+    X, weigh, torch = launch.X, _weigh(), launch.torch
+    sums = []
     for rows in launch.parts:
         part = X[rows]
         programs = launch.programs(len(part))
@@ -329,9 +329,9 @@ def weigh_rows(X: Tensor, weight: Tensor, centre: Tensor | None) -> Tensor:
                 part, *X.stride(), weight[rows], launch.centre, out, len(part), launch.d,
                 unroll=_UNROLL, **launch.built_for,
             )  # fmt: skip
-        total += out.sum(0)
-    found: Tensor = total[: launch.d]
-    return found
+        sums.append(out.sum(0))
+    found: Tensor = torch.stack(sums).sum(0) if len(sums) > 1 else sums[0]
+    return found[: launch.d]
 
 
 def counted_scores(
@@ -351,7 +351,7 @@ def counted_scores(
     u per_spread + bins / 2. The answer holds the weights of both classes, negatives first,
     their weighted distances from the bins' centres, and the number of rows beyond the bins.
     """
-    launch, count = _Launch(X, centre), _count()
+    launch, count = Launch(X, centre), _count()
     torch = launch.torch
     about = launch.numbers(*standard, per_spread, quanta)
     counts = torch.zeros((_COPIES, 4 * bins + 1), dtype=torch.int64, device=X.device)

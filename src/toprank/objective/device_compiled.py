@@ -17,7 +17,7 @@ import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.blocks.kernels_boxes import BoxKernels
-from toprank.blocks.kernels_chain import BoxChain
+from toprank.blocks.kernels_chain import BoxChain, Chain, SquareChain
 from toprank.blocks.kernels_sides import INNER, OUTER, SideKernels
 from toprank.blocks.kernels_squares import SquareKernels
 from toprank.losses import Loss
@@ -64,6 +64,7 @@ class CompiledRoot(ABC):
     """
 
     kernels: SideKernels
+    _chain: Chain
 
     def __init__(self, inner: Side, outer: Side, n_rows: int, p: float, sign: float, loss: Loss):
         torch = importlib.import_module("torch")
@@ -108,19 +109,21 @@ class CompiledRoot(ABC):
     ) -> tuple[float, Tensor]:
         """Return F and its gradient, from the ends of the scores of either side."""
 
-    @abstractmethod
     def at_once(self, scores: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return what `read` reads, and slopes, without waiting for the device; None if it cannot.
 
         Both are overwritten by the next call.
         """
+        return None if self._chain.kernels is None else self._chain(scores)
 
-    @abstractmethod
-    def read(self, facts: FloatArray) -> tuple[float, float] | None:
+    @staticmethod
+    def read(facts: FloatArray) -> tuple[float, float] | None:
         """Return F and what all slopes lack as a factor.
 
         None where the scores were not for `at_once`: then they are for `value_grad`.
         """
+        value, factor, sound = map(float, facts)
+        return (value, factor) if sound and np.isfinite(value + factor) else None
 
 
 class SquaredRoot(CompiledRoot):
@@ -130,6 +133,10 @@ class SquaredRoot(CompiledRoot):
         ((knot, (*_, square)),) = loss.pieces
         given = self._bring(knot, square)
         self.kernels = SquareKernels(*sides, inner, given)
+        rows, sign = _rows_of(sides, self.kernels), sides[-1]
+        named = {"KNOT": float(knot).hex(), "SQUARE": float(square).hex()}
+        named |= {"QUANTA": QUANTA.hex(), "SIGN": f"({sign}.0)"}
+        self._chain = SquareChain(*rows, self.p, named, inner, self.kernels.below)
 
     def value_grad(
         self, scores: Tensor, inner: FloatArray, outer: FloatArray
@@ -137,14 +144,6 @@ class SquaredRoot(CompiledRoot):
         found, gradient = self.kernels.value_grad(scores, self._power)
         value, factor = self._root(*map(float, found[:2].cpu().numpy()))
         return value, gradient.mul_(factor)
-
-    def at_once(self, scores: Tensor) -> tuple[Tensor, Tensor] | None:
-        found, slopes = self.kernels.value_grad(scores, self._power)
-        return self.torch.cat([found[:2], scores.sum()[None]]), slopes
-
-    def read(self, facts: FloatArray) -> tuple[float, float] | None:
-        # a score that is no number shows in the sum of them
-        return self._root(*map(float, facts[:2])) if np.all(np.isfinite(facts)) else None
 
     def _root(self, largest: float, total: float) -> tuple[float, float]:
         """F and F / total, from the sum of the powers of the heights relative to the largest."""
@@ -162,19 +161,9 @@ class BoxedRoot(CompiledRoot):
     def _compile(self, sides: Sides, inner: Tensor, loss: Loss) -> None:
         self.kernels = BoxKernels(*sides, DEGREE)
         self._known: dict[Boxes, Interactions] = {}
-        side, *shares, sign = sides
-        tables = near_tables(self.device)
-        self._chain = BoxChain(
-            side, (shares[0], shares[1]), sign, self.kernels.heights, *tables,
-            width=WIDTH, quanta=QUANTA, p=self.p,
-        )  # fmt: skip
-
-    def at_once(self, scores: Tensor) -> tuple[Tensor, Tensor] | None:
-        return None if self._chain.kernels is None else self._chain(scores)
-
-    def read(self, facts: FloatArray) -> tuple[float, float] | None:
-        value, factor, sound = map(float, facts)
-        return (value, factor) if sound else None
+        rows, sign = _rows_of(sides, self.kernels), sides[-1]
+        named = {"BOX": WIDTH.hex(), "QUANTA": QUANTA.hex(), "SIGN": f"({sign}.0)"}
+        self._chain = BoxChain(*rows, self.p, named, *near_tables(self.device))
 
     def _between(self, source: Axis, target: Axis) -> Interactions:
         """The interactions of two axes, those of the last evaluation where the boxes are the same.
@@ -215,6 +204,12 @@ class BoxedRoot(CompiledRoot):
         return value, gradient
 
     kernels: BoxKernels
+
+
+def _rows_of(sides: Sides, kernels: SideKernels) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor]:
+    """The sides of the rows, their shares, and room for what the outer rows are worth."""
+    side, inner, outer, _ = sides
+    return side, (inner, outer), kernels.heights
 
 
 @cache

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Numbers that are added up one after the other in a running sum.
 _RUN = 1024
+#: Scores further apart have squares that may be no numbers.
+_SQUARED = 1e150
 
 
 class DeviceRoot:
@@ -95,9 +97,11 @@ class DeviceRoot:
         """Whether scores between these ends are summed here."""
         if not np.all(np.isfinite([inner, outer])):
             return False
+        apart = max(inner[1], outer[1]) - min(inner[0], outer[0])
+        if is_square(self.loss):
+            return bool(apart < _SQUARED)
         far = inner[0] - outer[0] > REACH  # some see e^-r alone, however small
-        wide = max(inner[1], outer[1]) - min(inner[0], outer[0]) > MOST_BOXES * WIDTH
-        return is_square(self.loss) or not (far or wide)
+        return not (far or apart > MOST_BOXES * WIDTH)
 
     def value_grad(self, scores: Tensor) -> tuple[float, Tensor] | None:
         """Return F and its gradient in the scores; None where they lie too far apart for it."""
