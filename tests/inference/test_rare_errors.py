@@ -5,7 +5,9 @@ import pytest
 
 from toprank.inference import interval, score_interval
 from toprank.inference.rare_errors import allow_for_rare_rows, most_errors
+from toprank.inference.sample import Sample
 from toprank.inference.score_interval import level_without_other_tail
+from toprank.metrics import METRICS
 from toprank.simulate import ScoreSetting, coverage
 
 
@@ -42,6 +44,43 @@ def test_notes_say_where_the_p_norm_risk_is_covered_too_rarely():
     s = rng.normal(size=400) + y
     steep, mild = (interval("pnorm_risk", y, s, p=p, normalize=True) for p in (64, 2))
     assert "p=64" in steep.note and mild.note == ""
+
+
+def test_a_note_says_where_positives_are_too_few_for_the_power():
+    # several negatives above all positives: their heights say nothing of one another
+    y, s = np.repeat([1, 0], [40, 160]), np.arange(200.0)
+    s[:40] = np.arange(40) + 120.5
+    s[[0, 1]] = -1.0
+    few, mild = (interval("pnorm_risk", y, s, p=p, normalize=True) for p in (64, 16))
+    assert "which 40 positives hardly show" in few.note and mild.note == ""
+
+
+@pytest.mark.parametrize("p", [1, 4, 64])
+def test_a_negative_among_tied_positives_is_above_more_of_them(p):
+    y, s = np.repeat([1, 0], 30), np.random.default_rng(0).normal(size=60)
+
+    def misplaced(scores):
+        sample = Sample.of(y, scores)
+        return METRICS["pnorm_risk"].expansion(sample.ranked, p=p).misplaced
+
+    assert misplaced(s) == pytest.approx(1 / (p + 1))
+    assert misplaced(y * 1.0) == pytest.approx((29.5 / 30) ** p)
+    halves = np.repeat([2.0, 1.0, 0.0], [15, 15, 30])
+    assert misplaced(halves) == pytest.approx(
+        max(1 / (p + 1), ((29.5 / 30) ** p + (14.5 / 30) ** p) / 2)
+    )
+
+
+@pytest.mark.more
+def test_ties_with_most_of_the_positives_that_the_sample_has_missed_are_allowed_for():
+    # one negative in fifteen is tied with most positives; 6% of the samples hold none
+    rng, y = np.random.default_rng(4), np.repeat([1, 0], 40)
+    held = 0
+    for _ in range(400):
+        s = np.round(np.clip(rng.normal(size=80) + 2.5 * y, -2, 2))
+        found = interval("pnorm_risk", y, s, p=4, normalize=True)
+        held += found.low <= 0.5095 <= found.high
+    assert held >= 0.94 * 400  # 0.926 before
 
 
 def test_the_level_of_an_end_is_less_as_far_as_the_other_end_cannot_miss():

@@ -92,10 +92,10 @@ def _level_of_lower_end(
     """
     if expansion.power is None or request.sample.groups is not None:
         return request.level
-    rows, power = request.sample.units[1], expansion.power
+    rows, power, misplaced = request.sample.units[1], expansion.power, expansion.misplaced
 
     def beyond(level: float) -> float:
-        possible = allow_for_rare_rows((0, 0), 0, 0, power, rows, level)[1]
+        possible = allow_for_rare_rows((0, 0), 0, 0, power, rows, level, misplaced)[1]
         return ends_at(level)[0] - min(possible, expansion.share)
 
     return level_without_other_tail(beyond, request.level)
@@ -126,7 +126,8 @@ def _with_rare_rows(
     share, sample = expansion.share, request.sample
     rows = independent_units(sample, share, spread.variance)[1]
     error = float(np.sqrt(max(0.0, spread.variance)))
-    return allow_for_rare_rows(ends, share, error, expansion.power, rows, request.level)
+    how = (expansion.power, rows, request.level, expansion.misplaced)
+    return allow_for_rare_rows(ends, share, error, *how)
 
 
 def _note_on_powers(request: MetricRequest, expansion: Expansion, spread: VarianceEstimate) -> str:
@@ -139,10 +140,17 @@ def _note_on_powers(request: MetricRequest, expansion: Expansion, spread: Varian
             f"It rests on {positives:.3g} positives; with fewer than {_FEW_POSITIVES} simulated "
             "intervals of this metric covered as little as 90% (see toprank.simulate.coverage)."
         )
-    if expansion.power >= _STEEP and expansion.power * spread.variance**0.5 > expansion.share:
+    power = expansion.power
+    if power >= _STEEP and power * spread.variance**0.5 > expansion.share:
         return (
-            f"At p={expansion.power:g} the highest few negatives carry most of this risk, where "
+            f"At p={power:g} the highest few negatives carry most of this risk, where "
             "simulated intervals covered as little as 89%. A smaller p can be told more surely."
+        )
+    if power >= _STEEP and 2 * power >= positives:
+        return (
+            f"At p={power:g} this risk hangs on how near to all of the positives the highest "
+            f"negatives lead, which {positives:.3g} positives hardly show: simulated intervals "
+            "covered as little as 88%. A smaller p can be told more surely."
         )
     return ""
 

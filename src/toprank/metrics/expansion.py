@@ -155,6 +155,8 @@ class Expansion:
         Which pairs the share is of; it then has a score interval.
     power : float, optional
         The share is the root of a mean over negatives of this power of their heights.
+    misplaced : float
+        The mean of that power for a negative that is put where any of the positives is.
     top : TopRows, optional
         For shares that single rows at the top move far: how far, and how small the share can be.
     """
@@ -173,6 +175,7 @@ class Expansion:
     unit: float = 1.0
     pairs: PairShare | None = None
     power: float | None = None
+    misplaced: float = 0.0
     top: TopRows | None = None
 
     @property

@@ -208,7 +208,18 @@ def pnorm_risk_expansion(
         method=LEFT_OUT,
         share_settings={"normalize": True, "log": False},
         power=p,
+        misplaced=_misplaced(units, heights, p),
     )
+
+
+def _misplaced(ranked: RankedList, heights: FloatArray, p: float) -> float:
+    """The mean p-th power of the height of a negative that is put where any of the positives is.
+
+    Among positives without ties that is 1 / (p + 1); ties with them count as errors, and add to it.
+    """
+    shares = np.maximum(heights - 0.5, 0.0) / ranked.positives  # half of the place of a single one
+    tied = float(np.sum(ranked.positive * shares**p)) / ranked.positives
+    return max(1 / (p + 1), tied)
 
 
 def _pnorm_report(
