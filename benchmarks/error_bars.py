@@ -7,6 +7,7 @@
     python benchmarks/error_bars.py --metrics auc average_precision
     python benchmarks/error_bars.py --quick         # some cells, few samples: does it run?
     python benchmarks/error_bars.py page            # write the page and its picture again
+    python benchmarks/error_bars.py nearest         # of wide cells, how near any interval could be
 
 The table has 8,050 cells. The design is the part of them that is run: its corners, and a tenth of
 the rest in which every level of one factor meets every level of each other; see `is_in_design`.
@@ -38,13 +39,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from error_bars_fast import average_precision_samples, is_fast
 from error_bars_page import write_page
-from error_bars_record import KEPT, Cell, Record, is_wrong
+from error_bars_record import KEPT, WIDE, Cell, Record, is_wrong
 from joblib import Parallel, delayed
 
 from toprank.inference import compare
 from toprank.metrics.metric import ENDLESS
 from toprank.metrics.registry import METRICS as KNOWN
 from toprank.simulate import ScoreSetting, coverage
+from toprank.simulate.error_bars import nearest_coverage
 
 METRICS: dict[str, dict[str, Any]] = {
     "auc": {},
@@ -221,7 +223,7 @@ def measure_coverage(metric: str, setting: ScoreSetting, samples: int) -> Cell:
     )
     return Cell(
         found.covered, samples, found.refused, found.noted, found.width, found.above,
-        found.below, found.true_value,
+        found.below, found.true_value, found.nearest, found.nearest_by_halves,
     )  # fmt: skip
 
 
@@ -232,7 +234,35 @@ def measure_fast(setting: ScoreSetting, samples: int) -> Cell:
     found = average_precision_samples(setting, samples, np.random.default_rng(samples))
     above, below = float(np.mean(found.low > truth)), float(np.mean(found.high < truth))
     noted, width = float(np.mean(found.noted)), float(np.mean(found.high - found.low))
-    return Cell(1 - above - below, samples, 0.0, noted, width, above, below, truth)
+    nearest = nearest_coverage(found.value)
+    return Cell(1 - above - below, samples, 0.0, noted, width, above, below, truth, *nearest)
+
+
+def measure_nearest(case: Case, cell: Cell) -> Cell:
+    """A cell with the nearest coverage that its estimates leave, which earlier ones were without.
+
+    The samples are those of the cell, without their intervals; where the true value is a mean over
+    lists they are others of the same law.
+    """
+    rng, samples = np.random.default_rng(int(cell.draws)), int(cell.draws)
+    values = []
+    for _ in range(samples):
+        y, s, how = case.setting.draw(rng)
+        weight = how.get("sample_weight")
+        value = KNOWN[case.metric].function(y, s, sample_weight=weight, **METRICS[case.metric])
+        values.append(float(value))
+    nearest, by_halves = nearest_coverage(np.array(values))
+    return cell._replace(nearest=nearest, nearest_by_halves=by_halves)
+
+
+def add_nearest(record: Record, asked: list[Case], end: float) -> None:
+    """Measure the nearest coverage of the wide cells that are known without."""
+    for case in asked:
+        cell = record.get(case)
+        if cell is not None and cell.answer > WIDE and np.isnan(cell.nearest):
+            if time.monotonic() > end:
+                return
+            record.add(case, measure_nearest(case, cell))
 
 
 def measure_level(metric: str, setting: ScoreSetting, samples: int) -> Cell:
@@ -263,7 +293,7 @@ PARTS = {"intervals": measure_coverage, "nulls": measure_level}
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, "page", []])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, "page", "nearest", []])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--every", action="store_true")
     parser.add_argument("--strict", action="store_true")
@@ -294,6 +324,8 @@ def main() -> int:
         mark = "  <-- not as promised" if is_wrong(case.part, cell) else ""
         words = f"{cell.answer:.4f}, refused {cell.refused:.2f}, {cell.draws} samples{mark}"
         print(f"{case.part} {case.metric} {case.setting}: {words}", flush=True)
+    if "nearest" in options.parts:
+        add_nearest(record, cases(["intervals"], options.metrics, quick=False), end)
     record.tidy()
     if options.record == KEPT and (not options.parts or "page" in options.parts):
         write_page(record, cases(list(PARTS), list(METRICS), quick=False), is_in_design)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from error_bars_record import Cell, Record, is_wrong
+from error_bars_record import WIDE, Cell, Record, is_wrong
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PICTURE, PAGE = DOCS / "images" / "error_bars.png", DOCS / "evidence" / "error_bars_table.md"
@@ -55,7 +55,7 @@ def _summary(known: list[Any], design: list[bool]) -> Iterator[str]:
     for (shape, at_cut), members in kinds.items():
         cells = [cell for cell, _ in members]
         answers = [c.answer for c in cells if c is not None and np.isfinite(c.answer)]
-        counts = Counter("low" if a < 0.93 else "high" if a > 0.975 else "well" for a in answers)
+        counts = Counter("low" if a < 0.93 else "high" if a > WIDE else "well" for a in answers)
         measured = sum(c is not None for c in cells)
         metrics = "at a cut" if at_cut else "smooth"
         part = sum(chosen for _, chosen in members)
@@ -110,30 +110,48 @@ def _wrong(known: list[Any]) -> Iterator[str]:
 
 
 def _above(known: list[Any]) -> Iterator[str]:
-    """How many cells of each metric and law cover more than 97.5%, and of how many by one end."""
+    """How many cells of each metric and law cover more than 97.5%, and of how many they must."""
     laws = dict.fromkeys(case.setting.law for case, _ in known)
-    counts: dict[str, dict[str, list[bool]]] = {}
-    one_sided: Counter[str] = Counter()
+    cells: dict[str, list[Any]] = {}
     for case, cell in known:
         if case.part == "intervals" and cell is not None and np.isfinite(cell.answer):
-            of_law = counts.setdefault(case.metric, {law: [] for law in laws})
-            wide = cell.answer > 0.975
-            of_law[case.setting.law].append(wide)
-            one_sided[case.metric] += wide and min(cell.above, cell.below) < 0.001
+            cells.setdefault(case.metric, []).append((case.setting.law, cell))
     yield "\n## Cells above 97.5%\n"
     yield (
-        "Of the cells measured, by the law of the scores. The last column counts those in which "
-        "one end of the interval misses in less than one sample in a thousand: if the other end "
-        "misses in 2.5%, as it may, the interval covers 97.5%. "
+        "Of the cells measured, by the law of the scores. Then how many of the cells above 97.5% "
+        "are so whatever the interval. An interval whose ends rise with the estimate holds the "
+        "true value for estimates between two values, so its coverage is a sum of the chances of "
+        "neighbouring estimates. *No interval*: no such sum is from 93.5% to 97.5%, because the "
+        "estimate has few values. *None by halves*: there is one, but not if each end may miss in "
+        "at most 2.5%, because the estimate has its extreme value, or one of few next to it, in so "
+        "many samples that one end cannot miss, or only in far fewer. *Ours*: the others. The last "
+        "column counts those in which one end misses in less than one sample in a thousand. "
         "[Which they are, and why](../explanation/error_bars.md#above-975).\n"
     )
-    yield f"| metric | {' | '.join(laws)} | all | one end never misses |"
-    yield "|---" * (3 + len(laws)) + "|"
-    for metric, of_law in counts.items():
-        above = [f"{sum(cells)} of {len(cells)}" for cells in of_law.values()]
-        every = [wide for cells in of_law.values() for wide in cells]
-        all_laws = f"{sum(every)} of {len(every)}"
-        yield f"| `{metric}` | {' | '.join(above)} | {all_laws} | {one_sided[metric]} |"
+    words = "no interval | none by halves | ours | one end never misses"
+    yield f"| metric | {' | '.join(laws)} | all | {words} |"
+    yield "|---" * (6 + len(laws)) + "|"
+    for metric, members in cells.items():
+        above = [
+            f"{sum(cell.answer > WIDE for one, cell in members if one == law)} of "
+            f"{sum(one == law for one, _ in members)}"
+            for law in laws
+        ]
+        wide = [cell for _, cell in members if cell.answer > WIDE]
+        kinds = Counter(map(_why_wide, wide))
+        one_sided = sum(min(cell.above, cell.below) < 0.001 for cell in wide)
+        numbers = (*(kinds[kind] for kind in ("no interval", "by halves", "ours")), one_sided)
+        counts = " | ".join(map(str, (f"{len(wide)} of {len(members)}", *numbers)))
+        yield f"| `{metric}` | {' | '.join(above)} | {counts} |"
+
+
+def _why_wide(cell: Cell) -> str:
+    """Whether the values that the estimate has leave an interval that covers less."""
+    if cell.nearest > WIDE:
+        return "no interval"
+    if cell.nearest_by_halves > WIDE - 1e-9:
+        return "by halves"
+    return "ours" if np.isfinite(cell.nearest) else "not known"
 
 
 def _levels(known: list[Any]) -> Iterator[str]:

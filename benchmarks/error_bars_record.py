@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+#: Coverage of 95% intervals beyond which a cell is wide.
+WIDE = 0.975
 KEPT = Path(__file__).with_suffix("").parent / "error_bars.csv"
 _SETTING = ("positives", "prevalence", "law", "groups", "unequal", "weighted")
 
@@ -24,6 +26,8 @@ class Cell(NamedTuple):
     above: float = np.nan
     below: float = np.nan
     true_value: float = np.nan
+    nearest: float = np.nan
+    nearest_by_halves: float = np.nan
 
     @property
     def standard_error(self) -> float:
@@ -45,7 +49,9 @@ class Record:
             with path.open(newline="") as lines:
                 for line in csv.DictReader(lines):
                     key = tuple(line[name] for name in ("part", "metric", *_SETTING))
-                    self.cells[key] = Cell(*(float(line[name] or "nan") for name in Cell._fields))
+                    self.cells[key] = Cell(
+                        *(float(line.get(name) or "nan") for name in Cell._fields)
+                    )
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             self.tidy()

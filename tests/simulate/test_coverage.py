@@ -6,7 +6,7 @@ from scipy.special import ndtr
 
 from toprank.metrics import auc
 from toprank.simulate import ScoreSetting, coverage
-from toprank.simulate.error_bars import LAWS
+from toprank.simulate.error_bars import LAWS, nearest_coverage
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -120,3 +120,29 @@ def test_a_truth_that_is_given_is_what_intervals_are_held_to():
     assert wrong.covered == 0.0 and wrong.above == 1.0
     # nothing was refused and nothing noted: the line ends with the samples
     assert str(right).endswith("20 samples") and right.noted == right.refused == 0.0
+
+
+def test_the_nearest_coverage_is_a_sum_of_chances_of_neighbours():
+    # values with the chances 0.02, 0.08 and 0.9: intervals cover 0.9, 0.98 or 1
+    few = np.repeat([0.2, 0.6, 1.0], [2, 8, 90])
+    assert nearest_coverage(few) == pytest.approx((0.98, 0.98))
+    # an extreme value in 58 of 100 samples: one end cannot miss, the other may in half of the risk
+    often_perfect = np.r_[np.ones(5800), np.arange(4200) / 1e4]
+    assert nearest_coverage(often_perfect) == pytest.approx((0.935, 0.975))
+    assert nearest_coverage(np.arange(2000.0), 0.9) == pytest.approx((0.87, 0.9))
+    assert nearest_coverage(np.zeros(7)) == (1.0, 1.0)
+    assert np.all(np.isnan(nearest_coverage(np.array([]))))
+
+
+def test_the_nearest_coverage_is_the_least_of_all_ranges_of_values():
+    values = np.random.default_rng(0).binomial(12, 0.8, 500) / 12
+    known = np.unique(values)
+    shares = [np.mean((a <= values) & (values <= b)) for a in known for b in known]
+    assert nearest_coverage(values)[0] == pytest.approx(min(s for s in shares if s >= 0.935))
+
+
+def test_few_values_are_named_where_a_coverage_is_printed():
+    few = ScoreSetting(5, 0.5, "near-perfect")
+    found = coverage("tpr_at_fpr", few, draws=60, fpr=0.3, truth=0.99)
+    assert found.nearest > 0.975 and f"covers less than {found.nearest:.1%}" in str(found)
+    assert "covers less" not in str(coverage("auc", ScoreSetting(10, 0.1), draws=60, truth=0.7))

@@ -14,10 +14,12 @@ from scipy.stats import binom
 
 from toprank._numerics import FloatArray
 from toprank.inference.sample import Sample
-from toprank.inference.shares import clopper_pearson
+from toprank.inference.shares import binomial_interval, binomial_upper_end, clopper_pearson
 
 BOTH_CLASSES = "binomial reaches of both classes"
 _ROUNDING = 1e-9
+#: How much of the chance of the rows seen above a threshold counts: see `binomial_interval`.
+_COUNTED = 0.7
 
 
 def tpr_ends(
@@ -25,7 +27,8 @@ def tpr_ends(
 ) -> tuple[FloatArray, FloatArray]:
     """Interval of the TPR at the threshold above which this share of all negatives lies.
 
-    The share of all negatives above each row of the sample has its own interval (Clopper-Pearson).
+    The share of all negatives above each row of the sample has its own interval, and so has the
+    share of all positives above the threshold (`binomial_interval`).
     The curve with every share at its upper end is the lowest the negatives allow, as it is
     concave between two of them; with every share at its lower end, the highest. Where fewer
     negatives than four are expected above the threshold, nothing holds the lowest curve up but
@@ -37,7 +40,7 @@ def tpr_ends(
         np.minimum(_lowest_curve(sample, fpr, level), observed),
         np.maximum(_highest_curve(sample, fpr, level), observed),
     )
-    fewest, most = clopper_pearson(observed, high, level)
+    fewest, most = binomial_interval(observed, high, level, _COUNTED)
 
     def logit(rate: FloatArray) -> FloatArray:
         return np.log(rate * high + 0.5) - np.log((1 - rate) * high + 0.5)
@@ -60,17 +63,15 @@ def _lowest_curve(sample: Sample, fpr: FloatArray, level: float) -> FloatArray:
     ranked, trials = sample.ranked, _trials(sample.units[1])
     counts = ranked.passed * (sample.units[1] / ranked.negatives)
     # so many negatives, and no fewer, could be above the threshold: the end is beyond it
-    enough = binom.ppf((1 - level) / 2, trials, fpr)
+    enough = _fewest(trials, fpr, level)
     before = np.searchsorted(counts, enough - 1 + _ROUNDING, side="right") - 1
     beyond = np.searchsorted(counts, enough - _ROUNDING, side="left").clip(max=len(counts) - 1)
     beyond = np.searchsorted(counts, counts[beyond] + _ROUNDING, side="right") - 1
-    rates, heights = [], []
-    for place in (before, beyond):
-        there = place >= 0
-        share = counts[place] / sample.units[1]
-        upper = clopper_pearson(np.clip(share, 0.0, 1.0), sample.units[1], level)[1]
-        rates.append(np.where(there, upper, 0.0))
-        heights.append(np.where(there, ranked.found[place] / ranked.positives, 0.0))
+    places = np.array([before, beyond])
+    share = np.clip(counts[places] / sample.units[1], 0.0, 1.0)
+    upper = binomial_upper_end(share, sample.units[1], level, _part_counted(counts[places]))
+    rates = np.where(places >= 0, upper, 0.0)
+    heights = np.where(places >= 0, ranked.found[places] / ranked.positives, 0.0)
     return _line_between(fpr, rates, heights)
 
 
@@ -78,22 +79,40 @@ def _highest_curve(sample: Sample, fpr: FloatArray, level: float) -> FloatArray:
     """TPR with the share of all negatives above each row at its lower end, between two rows."""
     ranked, trials = sample.ranked, _trials(sample.units[1])
     counts = ranked.passed * (sample.units[1] / ranked.negatives)
-    most = binom.isf((1 - level) / 2, trials, fpr)
+    most = trials - _fewest(trials, 1 - fpr, level, counted=_COUNTED)
     before = np.searchsorted(counts, most + _ROUNDING, side="right") - 1
     beyond = np.searchsorted(counts, most + 1 - _ROUNDING, side="left").clip(max=len(counts) - 1)
-    rates, heights = [], []
-    for place in (before, beyond):
-        share = np.clip(counts[place] / sample.units[1], 0.0, 1.0)
-        rates.append(clopper_pearson(share, sample.units[1], level)[0])
-        heights.append(ranked.found[place] / ranked.positives)
-    return _line_between(fpr, rates, heights)
+    places = np.array([before, beyond])
+    share = np.clip(counts[places] / sample.units[1], 0.0, 1.0)
+    rates = 1 - binomial_upper_end(1 - share, sample.units[1], level, _COUNTED)
+    return _line_between(fpr, rates, ranked.found[places] / ranked.positives)
+
+
+def _part_counted(count: FloatArray) -> FloatArray:
+    """How much of the chance of so many negatives counts: all of it where there is none.
+
+    Nothing but the first negative then says where the threshold is, and the curve before it may
+    bend the other way: with long tails mid-p ends of it cover 90%.
+    """
+    return 1 - (1 - _COUNTED) * np.clip(count, 0.0, 1.0)
+
+
+def _fewest(
+    trials: float, rate: FloatArray, level: float, counted: float | None = None
+) -> FloatArray:
+    """The smallest number of trials whose upper end is not below the rate."""
+    tail = (1 - level) / 2
+    fewest = binom.ppf(tail, trials, rate)
+    part = _part_counted(fewest) if counted is None else counted
+    reached = binom.cdf(fewest, trials, rate) - (1 - part) * binom.pmf(fewest, trials, rate)
+    return np.asarray(np.where(reached < tail, fewest + 1, fewest))
 
 
 def _trials(units: float) -> float:
     return min(max(1.0, float(np.round(units))), 1e15)  # beyond, scipy does not end
 
 
-def _line_between(at: FloatArray, rates: list[FloatArray], heights: list[FloatArray]) -> FloatArray:
+def _line_between(at: FloatArray, rates: FloatArray, heights: FloatArray) -> FloatArray:
     """Height at a rate on the line between two points of a curve."""
     run = rates[1] - rates[0]
     part = np.divide(at - rates[0], run, out=np.ones_like(run), where=run > 0)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
+from scipy.special import betainc, betainccinv, betaincinv, betaln, ndtri, stdtrit
 
 from toprank._arrays import FloatArray
 from toprank._numerics import is_number
@@ -42,6 +42,50 @@ def clopper_pearson(
     reach = -ndtri(tail) * np.sqrt(share * (1 - share) / np.maximum(trials, 1.0))
     low, high = np.where(many, share - reach, low), np.where(many, share + reach, high)
     return np.minimum(low, share)[()], np.maximum(high, share)[()]
+
+
+def binomial_interval(
+    share: FloatArray, trials: float, level: float, counted: FloatArray | float = 0.7
+) -> tuple[FloatArray, FloatArray]:
+    """Interval for a share of trials that counts a part of the chance of what was seen.
+
+    An upper end is the share at which ``P(fewer hits) + counted * P(as many)`` is the tail. All
+    counted: Clopper and Pearson's, which covers the level at every share and mostly more. One half:
+    the mid-p interval, which covers 92% at some shares. With 0.7 a 95% interval covers 93.7% at
+    every share, of 2 to 200 trials, and is narrower than the first.
+    """
+    lower = 1 - binomial_upper_end(1 - share, trials, level, counted)
+    return lower, binomial_upper_end(share, trials, level, counted)
+
+
+#: Steps of Newton's method at most: to nine digits and more, of 1 to 1e6 trials.
+_STEPS = 8
+
+
+def binomial_upper_end(
+    share: FloatArray, trials: float, level: float, counted: FloatArray | float = 0.7
+) -> FloatArray:
+    """The upper end of `binomial_interval`; the lower one is that of the misses, less one."""
+    tail = (1 - level) / 2
+    high = np.asarray(clopper_pearson(share, trials, level)[1])
+    hits, misses = share * trials, (1 - share) * trials
+    inner = (misses > 0) & (np.minimum(hits, misses) <= _MANY)
+    hits, misses = np.where(inner, hits, 1.0), np.where(inner, misses, 1.0)
+    some = np.maximum(hits, _TINY)
+    low = np.where(hits > 0, betaincinv(some, misses + 1, 1 - tail), 0.0)
+    end, scale = low + counted * (high - low), betaln(hits + 1, misses)
+    for _ in range(_STEPS):
+        end = np.minimum(np.maximum(end, _TINY), 1 - 2.0**-53)
+        fewer = np.where(hits > 0, betainc(some, misses + 1, end), 1.0)
+        reached = counted * betainc(hits + 1, misses, end) + (1 - counted) * fewer
+        logs = hits * np.log(end) + (misses - 1) * np.log1p(-end) - scale
+        # the density of the second is that of the first, times hits * (1 - end) / (misses * end)
+        slope = np.exp(logs) * (counted + (1 - counted) * hits * (1 - end) / (misses * end))
+        step = (1 - tail - reached) / np.maximum(slope, _TINY)
+        end = np.minimum(np.maximum(end + step, low), high)
+        if np.all(np.abs(step) <= 1e-12 * end):
+            break
+    return np.where(inner, end, high)
 
 
 def agreement_interval(share: float, trials: float, level: float) -> tuple[float, float]:
