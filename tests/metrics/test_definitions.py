@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.metrics import METRICS, f_skew, ranking_risk, ranks, summary
-from toprank.metrics.order import RankedList, SortedClasses
+from toprank.metrics import METRICS, f_skew, ranking_risk, ranks, sorted_classes, summary
+from toprank.metrics.order import RankedList
+from toprank.metrics.sorted_classes import SortedClasses
 
 EXTREMES = (-1e300, -2.0, -1e-300, 0.0, 5e-324, 1.0, 1.25, 1e300)
 
@@ -353,16 +354,24 @@ def test_the_ranked_list_holds_the_counts_of_every_distinct_score(rows):
     assert classes.share_in_order() == pytest.approx(auc(np.repeat(y, w), np.repeat(s, w)))
 
 
-@given(repeated_rows(max_rows=12, max_units=30))
-def test_the_joined_list_has_one_tie_for_the_negatives_between_two_positives(rows):
+@pytest.mark.parametrize("close", [0, 2])  # 0: look every positive up
+@pytest.mark.parametrize("block", [1, 3, 1 << 14])
+@given(repeated_rows(max_rows=12, max_units=30), st.booleans())
+def test_the_joined_list_has_one_tie_for_the_negatives_between_two_positives(
+    block, close, rows, weighted
+):
     y, s, w = rows
+    w = w if weighted else np.ones_like(w)
     full = RankedList.of(y, s, w)
-    joined = RankedList.joined(SortedClasses.of(y == 1, s, w.astype(float)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorted_classes, "_BLOCK", block)
+        patch.setattr(sorted_classes, "_CLOSE", close)
+        joined = RankedList.joined(
+            SortedClasses.of(y == 1, s, w.astype(float) if weighted else None)
+        )
     alone = full.positive == 0
     ends = np.flatnonzero(~(alone & np.append(alone[1:], False)))
     short = np.flatnonzero(~(alone & np.concatenate(([False], alone[:-1]))))
-    if np.count_nonzero(y[w > 0] == 1) > np.count_nonzero(y[w > 0] == 0):
-        short = ends = np.arange(len(alone))
     assert joined.scores.tolist() == full.scores[short].tolist()
     assert joined.found[1:].tolist() == full.found[ends + 1].tolist()
     assert joined.passed[1:].tolist() == full.passed[ends + 1].tolist()
@@ -397,6 +406,18 @@ def test_a_summary_is_the_same_where_a_compiled_loop_merges(monkeypatch, share, 
     wanted = summary(y, s)
     monkeypatch.setattr(SortedClasses, "is_long", True)
     assert summary(y, s).as_dict() == pytest.approx(wanted.as_dict(), rel=1e-13)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1 / 7])
+@given(repeated_rows(max_rows=12, max_units=30))
+def test_a_summary_is_the_same_block_by_block(unit, rows):
+    y, s, w = rows
+    weight = unit * w + (unit < 1) * (w > 0)
+    given_ = {"top": [1, 0.3], "sample_weight": weight}
+    wanted = summary(y, s, **given_).as_dict()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorted_classes, "_BLOCK", 2)
+        assert summary(y, s, **given_).as_dict() == pytest.approx(wanted, rel=1e-12, abs=1e-14)
 
 
 @given(repeated_rows(max_rows=12, max_units=30))

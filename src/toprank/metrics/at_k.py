@@ -21,6 +21,7 @@ from toprank.blocks.tensors import OnDevice
 from toprank.metrics.lists import Lists
 from toprank.metrics.order import RankedList
 from toprank.metrics.retrieval import discount_within, summed_discount
+from toprank.metrics.sorted_classes import blocks_of
 
 
 def precision_at(
@@ -273,17 +274,23 @@ def ndcg_at_each(lists: Lists, k: int | float) -> FloatArray:
     """`ndcg_at` of each ranked list that has a positive."""
     sizes = lists.sizes(k)
     ties = lists.ties_within(sizes)
-    positive, above, weight = lists.positive[ties], lists.above[ties], lists.weight[ties]
-    width = weight * lists.kept(sizes, ties)
-    if isinstance(above, OnDevice):
-        gained = positive / weight * discount_within(above, width)
-    else:  # ties without positives gain nothing
-        held = np.flatnonzero(positive)
-        gained = np.zeros_like(above)
-        within = discount_within(above[held], width[held])
-        gained[held] = positive[held] / weight[held] * within
-    gained = lists.per_list(gained, ties)
+    gained = lists.per_list(_discounted(lists, sizes, ties), ties)
     return lists.share(gained, summed_discount(np.minimum(sizes, lists.positives)))
+
+
+def _discounted(lists: Lists, sizes: FloatArray, ties: slice) -> FloatArray:
+    """What the positives of each tie gain within the first `sizes` units of their list."""
+    positive, above, weight = lists.positive[ties], lists.above[ties], lists.weight[ties]
+    if isinstance(above, OnDevice):
+        return positive / weight * discount_within(above, weight * lists.kept(sizes, ties))
+    gained = np.zeros_like(above)
+    for part in blocks_of(range(len(above))):
+        held = np.flatnonzero(positive[part])  # ties without positives gain nothing
+        share = lists.kept(sizes, part)[held]
+        mass = weight[part][held]
+        within = discount_within(above[part][held], mass * share)
+        gained[part][held] = positive[part][held] / mass * within
+    return gained
 
 
 def top_is_positive(

@@ -18,7 +18,8 @@ from toprank._arrays import BoolArray
 from toprank._numerics import FloatArray, stable_order
 from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
-from toprank.metrics.order import RankedList, SortedClasses, all_whole
+from toprank.metrics.order import RankedList, all_whole
+from toprank.metrics.sorted_classes import SortedClasses
 from toprank.pairs import check_groups
 
 
@@ -214,6 +215,11 @@ class SortedOnce:
         if self.classes is None:
             return self.full
         return RankedList.joined(self.classes, all_whole(self.checked[2]))
+
+    def keep_short_only(self) -> None:
+        """Free the sorted rows, which take memory; what asks for the full list sorts them again."""
+        if self.short is not self.__dict__.get("full"):
+            del self.classes
 
     @cached_property
     def short_lists(self) -> Lists:

@@ -14,7 +14,8 @@ from sklearn.utils import check_array
 from toprank._numerics import FloatArray, is_number, log_of, log_sum_exp
 from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
-from toprank.metrics.order import RankedList, SortedClasses, SortedRows
+from toprank.metrics.order import RankedList
+from toprank.metrics.sorted_classes import SortedClasses, SortedRows
 
 #: How many terms are summed at once.
 _BLOCK = 2**14

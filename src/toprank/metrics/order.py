@@ -7,141 +7,26 @@ of weight zero is absent.
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank._arrays import BoolArray
 from toprank._extras import require
-from toprank._numerics import FloatArray, sort_runs
+from toprank._numerics import FloatArray
 from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
+from toprank.metrics.sorted_classes import SortedClasses, blocks_of, joined_ties
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Ties from which a compiled loop, of which Numba is loaded, repays its own loading, and from which
-#: it repays that of Numba too, half a second.
-_COMPILED_FROM, _LOADED_FROM = 1 << 20, 24_000_000
 #: Whole numbers below this one are floats, and so are their differences.
 _EXACT_COUNT = 2.0**53
-
-
-@dataclass(frozen=True)
-class SortedRows:
-    """The rows of one class, from the highest score down.
-
-    Attributes
-    ----------
-    depths : ndarray
-        Negated scores, ascending.
-    weight : ndarray, optional
-        Their weights; without them each row counts once.
-    """
-
-    depths: FloatArray
-    weight: FloatArray | None = None
-
-    @classmethod
-    def of(
-        cls, scores: FloatArray, weight: FloatArray | None, members: NDArray[np.bool_]
-    ) -> SortedRows:
-        """Sort the members, those of weight zero left out.
-
-        Score and weight are sorted together as one complex number, which takes less time than
-        sorting indices. It also fixes the order of tied weights, so that the order of the rows
-        cannot change a sum.
-        """
-        if weight is None:
-            depths = scores.take(np.flatnonzero(members))  # a third of the time of scores[members]
-            np.negative(depths, out=depths)
-            depths.sort()
-            return cls(depths)
-        members = members & (weight > 0)
-        pairs = np.empty(np.count_nonzero(members), dtype=np.complex128)
-        pairs.real = -scores[members]
-        pairs.imag = weight[members]
-        sort_runs(pairs)
-        return cls(pairs.real.copy(), pairs.imag.copy())
-
-    def __len__(self) -> int:
-        return len(self.depths)
-
-    @cached_property
-    def _sums(self) -> FloatArray | None:
-        return None if self.weight is None else np.append(0.0, np.cumsum(self.weight))
-
-    def weight_of_first(self, counts: NDArray[np.intp] | FloatArray) -> FloatArray:
-        """Weight of the first j rows, for each count j."""
-        return counts.astype(np.float64, copy=False) if self._sums is None else self._sums[counts]
-
-    @property
-    def total(self) -> float:
-        """Weight of all rows."""
-        return float(len(self)) if self._sums is None else float(self._sums[-1])
-
-    def per_tie(self, counts: NDArray[np.intp]) -> FloatArray:
-        """Weight between successive counts; a difference of sums would lose some."""
-        assert self.weight is not None  # rows without weights are counted
-        sums = np.add.reduceat(np.append(self.weight, 0.0), counts[:-1])
-        return np.where(counts[1:] > counts[:-1], sums, 0.0)
-
-    def places_among(self, others: SortedRows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """How many of the others lie above each row, and how many at or above it."""
-        above = np.searchsorted(others.depths, self.depths, side="left")
-        level = above.copy()
-        # only where the next of the others has the same score is there more to look up
-        last = len(others) - 1
-        tied = np.flatnonzero(others.depths[np.minimum(above, last)] == self.depths)
-        level[tied] = np.searchsorted(others.depths, self.depths[tied], side="right")
-        return above, level
-
-
-@dataclass(frozen=True)
-class SortedClasses:
-    """The positives (high) and the negatives (low) sorted apart: faster than sorting all rows."""
-
-    high: SortedRows
-    low: SortedRows
-
-    @classmethod
-    def of(
-        cls, positive: NDArray[np.bool_], scores: FloatArray, weight: FloatArray | None = None
-    ) -> SortedClasses:
-        """Sort checked input."""
-        return cls(
-            SortedRows.of(scores, weight, positive), SortedRows.of(scores, weight, ~positive)
-        )
-
-    @property
-    def is_long(self) -> bool:
-        """Whether a compiled loop merges the classes sooner, loading it included."""
-        if self.high.weight is not None or self.low.weight is not None:
-            return False
-        ties = len(self.high) + min(len(self.high), len(self.low))  # of a joined list, at most
-        return ties >= (_COMPILED_FROM if "numba" in sys.modules else _LOADED_FROM)
-
-    def share_in_order(self) -> float:
-        """Share of the pairs with the positive above, a tie counting one half: the AUC.
-
-        Only the smaller class looks up its places among the larger one.
-        """
-        pairs = self.high.total * self.low.total
-        if len(self.high) > len(self.low):
-            return min(1.0, _twice_above(self.low, self.high) / (2 * pairs))
-        return max(0.0, (2 * pairs - _twice_above(self.high, self.low)) / (2 * pairs))
-
-
-def _twice_above(rows: SortedRows, others: SortedRows) -> float:
-    """Twice the weight of the pairs with the other above the row, once if they tie."""
-    above, level = rows.places_among(others)
-    before = others.weight_of_first(above)
-    before += others.weight_of_first(level)
-    return float(np.sum(before) if rows.weight is None else np.dot(rows.weight, before))
 
 
 @dataclass(frozen=True)
@@ -216,33 +101,11 @@ class RankedList:
         """The list with all negatives between two positives as one tie, at the highest's score.
 
         What only the order decides is the same for it (`Metric.order_only`), and where positives
-        are few the list is short. Otherwise it is the whole list, unless a compiled loop merges.
+        are few the list is short.
         """
-        high, low = classes.high, classes.low
         if classes.is_long:
             return cls._merged(classes, join=True)
-        if len(high) > len(low):
-            return cls.from_sorted(classes, whole)
-        depths = high.depths
-        ends = np.append(np.flatnonzero(depths[1:] != depths[:-1]), len(depths) - 1)
-        tops = SortedRows(depths if len(ends) == len(depths) else depths[ends])
-        # negatives alone at even places, ties with positives at odd ones
-        counts = "float64" if high.weight is None else "intp"  # as `weight_of_first` wants
-        passed: np.ndarray = np.empty(2 * len(ends) + 2, dtype=counts)
-        passed[0], passed[-1] = 0, len(low)
-        passed[1:-1:2], passed[2::2] = tops.places_among(low)
-        met = np.empty_like(passed)
-        met[:2], met[2::2], met[3::2] = 0, ends + 1, ends + 1
-        scores = np.empty(len(passed) - 1)
-        scores[1::2] = tops.depths
-        first = np.minimum(passed[:-1:2], len(low) - 1)
-        scores[::2] = low.depths.take(first.astype(np.intp, copy=False))
-        held = np.ones(len(scores) + 1, dtype=bool)
-        held[1::2] = passed[1::2] > passed[:-1:2]
-        last = np.flatnonzero(held)
-        scores = scores.take(last[1:] - 1)
-        np.negative(scores, out=scores)
-        return cls._counted(classes, scores, met.take(last), passed.take(last), whole)
+        return cls._counted(classes, *joined_ties(classes), whole)
 
     @classmethod
     def _merged(cls, classes: SortedClasses, *, join: bool) -> RankedList:
@@ -269,6 +132,19 @@ class RankedList:
         else:
             positive, negative = high.per_tie(met), low.per_tie(below)
         return cls(scores, positive, negative, found, passed, whole, exact=exact)
+
+    def blocks(self, ties: range | None = None) -> Iterator[slice]:
+        """Ties that fit into the cache together, so that no array of all ties need be made."""
+        ties = range(len(self.scores)) if ties is None else ties
+        if isinstance(self.scores, OnDevice):
+            return iter([slice(ties.start, ties.stop)])
+        return blocks_of(ties)
+
+    def sum_over_ties(
+        self, of_ties: Callable[[slice], SupportsFloat], ties: range | None = None
+    ) -> float:
+        """The sum of what some ties add, block by block."""
+        return sum(float(of_ties(block)) for block in self.blocks(ties))
 
     @cached_property
     def places(self) -> FloatArray:
@@ -300,27 +176,30 @@ class RankedList:
             return self.positives - self.found[:-1]
         return np.cumsum(self.positive[::-1])[::-1]
 
-    @property
+    def heights_of(self, ties: slice) -> FloatArray:
+        """The same of some ties."""
+        return self.positives - self.found[:-1][ties] if self.exact else self.heights[ties]
+
+    @cached_property
     def negatives_below(self) -> FloatArray:
         """Weight of the negatives below each tie, summed from the bottom too."""
         if self.exact:
             return self.negatives - self.passed[1:]
         return np.append(np.cumsum(self.negative[::-1])[::-1][1:], 0.0)
 
+    def negatives_below_of(self, ties: slice) -> FloatArray:
+        """The same of some ties."""
+        return self.negatives - self.passed[1:][ties] if self.exact else self.negatives_below[ties]
+
     @cached_property
     def misranked(self) -> float:
         """Weight of the pairs whose positive stands at or below the negative."""
-        return float(np.dot(self.negative, self.heights))
+        return self.sum_over_ties(lambda ties: np.dot(self.negative[ties], self.heights_of(ties)))
 
     @cached_property
     def tied(self) -> float:
         """Weight of the pairs that tie."""
         return float(np.dot(self.negative, self.positive))
-
-    @cached_property
-    def with_positives(self) -> NDArray[np.intp] | OnDevice:
-        """The ties that hold a positive: their numbers, on a device a mask."""
-        return members_of(self.positive > 0)
 
     def heights_within(self, margin: float) -> FloatArray:
         """Weight of the positives that do not lead each tie by more than `margin`."""

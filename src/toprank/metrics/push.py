@@ -219,42 +219,61 @@ def pnorm_risk_of(
     if not (is_number(p) and p >= 1):
         raise ValueError(f"p={p!r} is not a power: expected a number >= 1.")
     check_margin("margin", margin)
-    heights = ranked.heights_within(margin)
-    held = ranked.negative > 0  # where there is none, an infinite power would count as NaN
     if p == np.inf:
-        value = float(np.max(heights[held]))
+        held = ranked.negative > 0  # where there is none, an infinite power would count as NaN
+        value = float(np.max(ranked.heights_within(margin)[held]))
         value = value / ranked.positives if normalize else value
         return float(log_of(np.array(value))) if log else value
     with np.errstate(over="ignore"):
         if normalize or log:
-            value = _log_pnorm(ranked, heights, p, normalize)
+            value = _log_pnorm(ranked, p, margin, normalize)
             return value if log else min(1.0, float(np.exp(value)))
+        held = ranked.negative > 0
+        heights = ranked.heights_within(margin)
         return float(np.dot(ranked.negative[held], heights[held] ** p))
 
 
-def _log_pnorm(ranked: RankedList, heights: FloatArray, p: float, normalize: bool) -> float:
-    """Logarithm of the risk of these heights, in either form."""
-    held = members_of(ranked.negative > 0)
-    heights, mass = heights[held], ranked.negative[held]
-    highest, squarings = float(np.max(heights)), _squarings(p)
-    if highest == 0:
-        return -np.inf
-    # only what lies below the highest is raised to p, which may be any number
+def _log_pnorm(ranked: RankedList, p: float, margin: float, normalize: bool) -> float:
+    """Logarithm of the risk of the heights within a margin, in either form."""
+    squarings = _squarings(p)
     if ranked.exact and squarings is not None:
-        heights /= highest
-        for _ in range(squarings):
-            np.square(heights, out=heights)
-        top, rest = float(np.log(highest)), float(np.log(np.dot(mass, heights)))
+        top, rest = _log_squares(ranked, margin, squarings)
     else:
+        heights = ranked.heights_within(margin)
+        held = members_of(ranked.negative > 0)
+        heights, mass = heights[held], ranked.negative[held]
         if not isinstance(heights, OnDevice):  # down the list they fall at positives alone
             first = np.flatnonzero(np.diff(heights, prepend=np.nan))
             heights, mass = heights[first], np.add.reduceat(mass, first)
         logs = log_of(heights)
         top = float(np.max(logs))
-        rest = log_sum_exp(log_of(mass) + p * (logs - top))
+        rest = log_sum_exp(log_of(mass) + p * (logs - top)) if top > -np.inf else 0.0
+    if top == -np.inf:
+        return top
     if not normalize:
         return float(p * top + rest)
     return float(top - np.log(ranked.positives) + (rest - np.log(ranked.negatives)) / p)
+
+
+def _log_squares(ranked: RankedList, margin: float, squarings: int) -> tuple[float, float]:
+    """Logarithms of the largest height and of the sum of powers of heights in units of it.
+
+    Only what lies below the highest is raised to the power, which may be any number.
+    """
+    within = ranked.heights_of if margin == 0 else ranked.heights_within(margin).__getitem__
+    first = ranked.first_negative  # heights descend
+    highest = float(within(slice(first, first + 1))[0])
+    if highest == 0:
+        return -np.inf, 0.0
+
+    def powers(ties: slice) -> FloatArray:
+        heights = within(ties) / highest
+        np.minimum(heights, 1.0, out=heights)  # there is no negative higher up
+        for _ in range(squarings):
+            np.square(heights, out=heights)
+        return np.dot(ranked.negative[ties], heights)
+
+    return float(np.log(highest)), float(np.log(ranked.sum_over_ties(powers)))
 
 
 def _squarings(p: float) -> int | None:
@@ -302,7 +321,8 @@ def max_height(
 
 def max_height_of(ranked: RankedList, normalize: bool = False) -> float:
     """`max_height` of a ranked list."""
-    height = float(ranked.heights[ranked.first_negative])
+    first = ranked.first_negative
+    height = float(ranked.heights_of(slice(first, first + 1))[0])
     return height / ranked.positives if normalize else height
 
 

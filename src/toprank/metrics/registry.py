@@ -331,8 +331,10 @@ def summary(
         "margin_error": [{"theta": theta}],
         "bedroc": [{"alpha": alpha}],
     }
-    entries = _entries(rows, grouped, plan, [{"k": k} for k in cuts])
     skew = Entry("f_skew", {}, _f_skew(rows))
+    if theta == 0:  # every metric of the library reads the short list now
+        rows.keep_short_only()
+    entries = _entries(rows, grouped, plan, [{"k": k} for k in cuts])
     count = None if grouped is None else int(np.count_nonzero(grouped.positives))
     return Summary(rows.short.positives, rows.short.negatives, (*entries, skew), count)
 

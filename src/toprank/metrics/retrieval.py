@@ -11,7 +11,7 @@ from scipy.special import digamma, expi
 from toprank._extras import require
 from toprank._numerics import FloatArray, is_number
 from toprank.blocks.tensors import OnDevice
-from toprank.metrics.order import RankedList
+from toprank.metrics.order import RankedList, members_of
 
 _PLACES = np.arange(4097.0)
 _SUMS = np.concatenate(([0.0], np.cumsum(1 / np.log1p(_PLACES[1:]))))
@@ -56,11 +56,16 @@ def dcg(
 
 def dcg_of(ranked: RankedList) -> float:
     """`dcg` of a ranked list."""
-    held = ranked.with_positives
-    places = ranked.places[1:][held]
-    # no digit of 1 + a whole number is lost, and its logarithm takes half the time
-    logs = np.log(places + 1.0) if ranked.exact else np.log1p(places)
-    return float(np.sum(ranked.positive[held] / logs))
+
+    def gain(ties: slice) -> float:
+        positive = ranked.positive[ties]
+        held = members_of(positive > 0)
+        places = ranked.places[1:][ties][held]
+        # no digit of 1 + a whole number is lost, and its logarithm takes half the time
+        logs = np.log(places + 1.0) if ranked.exact else np.log1p(places)
+        return float(np.sum(positive[held] / logs))
+
+    return ranked.sum_over_ties(gain)
 
 
 def dcg_of_resample(ranked: RankedList) -> float:
@@ -105,7 +110,8 @@ def aver(
 
 def aver_of(ranked: RankedList) -> float:
     """`aver` of a ranked list."""
-    return float(np.sum(ranked.positive / ranked.places[1:]))
+    places = ranked.places[1:]
+    return ranked.sum_over_ties(lambda ties: np.sum(ranked.positive[ties] / places[ties]))
 
 
 def aver_of_resample(ranked: RankedList) -> float:
@@ -157,8 +163,11 @@ def average_precision(
 
 def average_precision_of(ranked: RankedList) -> float:
     """`average_precision` of a ranked list."""
-    precision = ranked.found[1:] / ranked.places[1:]
-    return min(1.0, float(np.dot(ranked.positive, precision)) / ranked.positives)
+    found, places = ranked.found[1:], ranked.places[1:]
+    summed = ranked.sum_over_ties(
+        lambda ties: np.dot(ranked.positive[ties], found[ties] / places[ties])
+    )
+    return min(1.0, summed / ranked.positives)
 
 
 def precision_of_places(places: FloatArray) -> FloatArray:
@@ -213,36 +222,43 @@ def bedroc_of(ranked: RankedList, alpha: float = 20.0) -> float:
         raise ValueError(f"alpha={alpha!r} is not a rate of decay: expected a number > 0.")
     decay = max(float(alpha), 1e-30)  # from there down it is the AUC, to the last digit
     total = ranked.total
-    of_ties = ranked.places[:-1], ranked.positive, ranked.negative, ranked.negatives_below
     if isinstance(ranked.positive, OnDevice):
+        of_ties = ranked.places[:-1], ranked.positive, ranked.negative, ranked.negatives_below
         above, high, low, below = (decay * (column / total) for column in of_ties)
         led = _discount_sum(high) * _discount_sum(below) * np.exp(-low) + _led_in_tie(high, low)
         gained = float(np.sum(np.exp(-above) * led))
-    else:  # ties without positives lead nothing
-        gained = _gained([column[ranked.with_positives] for column in of_ties], decay, total)
+    else:
+        gained = ranked.sum_over_ties(lambda ties: _gained(ranked, ties, decay))
     most = _discount_sum(decay * ranked.positives / total) * _discount_sum(
         decay * ranked.negatives / total
     )
     return float(np.clip(gained / most, 0.0, 1.0))
 
 
-def _gained(of_ties: list[FloatArray], decay: float, total: float) -> float:
-    """The sum of the discounts of ties with positives, less that of the worst order.
+def _gained(ranked: RankedList, ties: slice, decay: float) -> float:
+    """The sum of the discounts of some ties' positives, less that of the worst order.
 
     They are geometric sums over the places of each tie; as a sum over the negatives that a
-    positive leads, nothing cancels. The columns are overwritten.
+    positive leads, nothing cancels.
     """
-    for column in of_ties:
-        column /= total
-        column *= decay
-    above, high, low, below = of_ties
-    led = _discounts_of_descending(below)
+    held = np.flatnonzero(ranked.positive[ties])  # ties without positives lead nothing
+
+    def lengths(column: FloatArray) -> FloatArray:
+        taken = column.take(held)
+        taken /= ranked.total
+        taken *= decay
+        return taken
+
+    above, high = lengths(ranked.places[:-1][ties]), lengths(ranked.positive[ties])
+    led = _discounts_of_descending(lengths(ranked.negatives_below_of(ties)))
     # one number where all ties hold as many positives
     alike = len(high) > 0 and np.min(high) == np.max(high)
     led *= _discount_sum(float(high[0]) if alike else high)
-    mixed = np.flatnonzero(low)  # in most lists few ties have both
-    led[mixed] *= np.exp(-low[mixed])
-    led[mixed] += _led_in_tie(high[mixed], low[mixed])
+    if not ranked.exact or ranked.tied:  # some ties have both
+        low = lengths(ranked.negative[ties])
+        mixed = np.flatnonzero(low)
+        led[mixed] *= np.exp(-low[mixed])
+        led[mixed] += _led_in_tie(high[mixed], low[mixed])
     np.negative(above, out=above)
     return float(np.dot(np.exp(above, out=above), led))
 

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from toprank._numerics import FloatArray, is_number
 from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
-from toprank.metrics.order import RankedList, SortedClasses, members_of
+from toprank.metrics.order import RankedList, members_of
+from toprank.metrics.sorted_classes import SortedClasses
 
 #: Beyond this rate an area is lost in the rounding of the rates around it.
 _LAST_RATE = 0.999999
@@ -69,8 +70,11 @@ def auc(
 
 def auc_of(ranked: RankedList) -> float:
     """`auc` of a ranked list."""
-    twice = np.dot(ranked.negative, ranked.found[1:] + ranked.found[:-1])
-    return min(1.0, float(twice) / (2 * ranked.positives * ranked.negatives))
+    above, down = ranked.found[:-1], ranked.found[1:]
+    twice = ranked.sum_over_ties(
+        lambda ties: np.dot(ranked.negative[ties], down[ties] + above[ties])
+    )
+    return min(1.0, twice / (2 * ranked.positives * ranked.negatives))
 
 
 def misranking_error(
@@ -244,10 +248,14 @@ def partial_auc_of(
     start, stop = part.start, part.stop
     first = np.searchsorted(ranked.passed, start * ranked.negatives * (1 - 1e-12), side="right")
     last = np.searchsorted(ranked.passed, stop * ranked.negatives * (1 + 1e-12), side="left")
-    within = slice(max(0, int(first) - 1), int(last) + 1)
-    fpr = ranked.passed[within] / ranked.negatives
-    tpr = ranked.found[within] / ranked.positives
-    area = _area_above(fpr, tpr, start, stop, part.floor)
+
+    def area_above(ties: slice) -> float:
+        points = slice(ties.start, ties.stop + 1)
+        fpr = ranked.passed[points] / ranked.negatives
+        tpr = ranked.found[points] / ranked.positives
+        return _area_above(fpr, tpr, start, stop, part.floor)
+
+    area = ranked.sum_over_ties(area_above, range(max(0, int(first) - 1), int(last)))
     return part.standardize(area) if standardize else area
 
 

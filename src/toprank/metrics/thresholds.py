@@ -63,7 +63,12 @@ def precision_at_recall_of(ranked: RankedList, recall: float) -> float:
     """`precision_at_recall` of a ranked list."""
     check_share("recall", recall)
     found, places = ranked.found[1:], ranked.places[1:]
-    return float(np.max(found / places, where=_recalls(ranked, recall), initial=0.0))
+
+    def highest(ties: slice) -> float:
+        enough = _recalls(ranked, recall, ties)
+        return float(np.max(found[ties] / places[ties], where=enough, initial=0.0))
+
+    return max(map(highest, ranked.blocks()))
 
 
 def recall_at_precision(
@@ -107,8 +112,12 @@ def recall_at_precision(
 def recall_at_precision_of(ranked: RankedList, precision: float) -> float:
     """`recall_at_precision` of a ranked list."""
     check_share("precision", precision)
-    found = np.max(ranked.found[1:], where=_precise(ranked, precision), initial=0.0)
-    return min(1.0, float(found) / ranked.positives)
+
+    def found(ties: slice) -> float:
+        precise = _precise(ranked, precision, ties)
+        return float(np.max(ranked.found[1:][ties], where=precise, initial=0.0))
+
+    return min(1.0, max(map(found, ranked.blocks())) / ranked.positives)
 
 
 def threshold_for(
@@ -167,11 +176,13 @@ def check_share(name: str, share: object) -> None:
         raise ValueError(f"{name}={share!r}: expected a share in (0, 1], such as 0.8.")
 
 
-def _recalls(ranked: RankedList, recall: float) -> OnDevice | BoolArray:
+def _recalls(ranked: RankedList, recall: float, ties: slice = slice(None)) -> OnDevice | BoolArray:
     """Whether the rows down to the end of each tie hold that share of the positives."""
-    return ranked.found[1:] >= recall * ranked.positives * _ROUNDING
+    return ranked.found[1:][ties] >= recall * ranked.positives * _ROUNDING
 
 
-def _precise(ranked: RankedList, precision: float) -> OnDevice | BoolArray:
+def _precise(
+    ranked: RankedList, precision: float, ties: slice = slice(None)
+) -> OnDevice | BoolArray:
     """Whether the rows down to the end of each tie have that share of positives."""
-    return ranked.found[1:] >= precision * ranked.places[1:] * _ROUNDING
+    return ranked.found[1:][ties] >= precision * ranked.places[1:][ties] * _ROUNDING
