@@ -221,23 +221,19 @@ def _coordinates(
         factor = _round_factor(known)
         if factor is not None:
             # a step that overflows is seen by its value, and taken back
-            solve = partial(linalg.blas.dtrsv, np.asfortranarray(factor), lower=1)
+            solve = partial(linalg.blas.dtrsv, factor, lower=1)
             return _Coordinates(lambda z: solve(z, trans=1), solve, 1.0)
     scale = problem.column_scale() / np.sqrt(problem.scale)
     return _Coordinates(lambda z: scale * z, lambda g: scale * g, problem.bend_at_zero)
 
 
 def _round_factor(hessian: FloatArray) -> FloatArray | None:
-    """Cholesky factor of the Hessian with a floor under its small directions."""
+    """Cholesky factor of the Hessian with a floor under its small directions; the lower half."""
     diagonal = np.diag(hessian)
     if not np.all(np.isfinite(diagonal)):
         return None
-    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    round_part = (hessian / scale).T  # symmetric, and in the order that LAPACK overwrites
-    round_part /= scale
-    round_part[np.diag_indices(len(scale))] += 1e-10
-    factor, info = linalg.lapack.dpotrf(round_part, lower=1, overwrite_a=1)
-    if info != 0:
-        return None
-    factor *= scale[:, None]
-    return factor
+    raised = hessian.T.copy(order="F")  # symmetric, and in the order that LAPACK overwrites
+    # a factor is the same, to rounding, in whatever units its columns are
+    raised[np.diag_indices(len(raised))] += 1e-10 * np.where(diagonal > 0, diagonal, 1.0)
+    factor, info = linalg.lapack.dpotrf(raised, lower=1, clean=0, overwrite_a=1)
+    return factor if info == 0 else None
