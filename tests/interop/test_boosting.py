@@ -339,6 +339,7 @@ def both_ways(monkeypatch):
 
     def compute(p, end, y, scores, weight):
         found = []
+        monkeypatch.setattr(boosting, "_KERNELS", "not loaded")
         for enough in (2**62, 0):
             monkeypatch.setattr(boosting, "_COMPILED_FROM", enough)
             monkeypatch.setattr(boosting, "_LOADED_FROM", enough)
@@ -384,8 +385,15 @@ def test_compiled_loops_leave_what_is_out_of_their_range_to_numpy(bad, both_ways
 
 def test_compiled_loops_are_loaded_for_many_rows_or_many_rounds(monkeypatch):
     monkeypatch.setattr(boosting._RowsSoFar, "count", 0)
+    monkeypatch.setattr(boosting, "_KERNELS", "not loaded")
     monkeypatch.setitem(sys.modules, "numba", sys)
     assert boosting._repays_compiler(1_000_000)
     assert not boosting._repays_compiler(1_000)
     monkeypatch.setattr(boosting._RowsSoFar, "count", 100_000_000)
     assert boosting._repays_compiler(1_000)
+
+
+def test_compiled_loops_that_are_loaded_serve_any_number_of_rows(monkeypatch):
+    monkeypatch.setattr(boosting._RowsSoFar, "count", 0)
+    monkeypatch.setitem(sys.modules, boosting._KERNELS, sys)
+    assert boosting._repays_compiler(10)

@@ -32,6 +32,8 @@ LEAST_CURVATURE = 1e-6
 #: Rows from which compiled loops, which save 14 ns of each, repay being loaded, half a second, and
 #: from which they repay that of Numba too, nearly as much.
 _COMPILED_FROM, _LOADED_FROM = 35_000_000, 60_000_000
+#: Where they are: once loaded, they cost nothing.
+_KERNELS = "toprank.interop.boosting_kernels"
 #: Rounds of boosting to expect of a first one.
 _USUAL_ROUNDS = 100
 
@@ -207,6 +209,8 @@ class _RowsSoFar:
 
 def _repays_compiler(n: int) -> bool:
     """Whether compiled loops repay loading them, by the rows so far or by rounds of n to come."""
+    if _KERNELS in sys.modules:
+        return True
     _RowsSoFar.count += n
     expected = max(_RowsSoFar.count, _USUAL_ROUNDS * n)
     return expected >= (_COMPILED_FROM if "numba" in sys.modules else _LOADED_FROM)
