@@ -256,8 +256,9 @@ def test_nan_is_not_hidden(device):
     assert np.isnan(pos.mass) or np.isnan(neg.mass)
 
 
+@pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_scores_are_counted_as_by_numpy(weighted, device):
+def test_scores_are_counted_as_by_numpy(weighted, known, device):
     X, positive, weight = table(3000, 4, weighted=weighted)
     host, rows = both(X, positive, weight, Units(), device)
     coef = np.arange(4.0)
@@ -265,8 +266,9 @@ def test_scores_are_counted_as_by_numpy(weighted, device):
     standard = Standard(float(np.median(scores)), 0.3 * float(np.std(scores)))
     want = ScoreHistogram.of(scores, positive, weight, standard)
     tensor = None if weight is None else torch.as_tensor(weight, device=device)
+    there = rows.design.scores(coef).tensor if known else None
     counts, beyond = count_scores(
-        rows.design, rows.positive.tensor, tensor, coef, standard, 2.0**40
+        rows.design, rows.positive.tensor, tensor, coef, standard, 2.0**40, there
     )
     np.testing.assert_allclose(counts[0] / 2.0**40, want.mass, atol=1e-9)
     centres = np.tile((np.arange(BINS) + 0.5 - BINS / 2) * BIN, 2)

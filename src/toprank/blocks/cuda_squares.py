@@ -268,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(WIDE) pull(
     if (held > 0.0) {
       zero = __double2ll_rn(held * of_zero);
       one = __double2ll_rn(held * (SIGN * scores[i] - middle) * of_one);
-      below = below_at[i];
+      if (zero | one) below = below_at[i];  // else nothing is added
     }
     const unsigned peers = __match_any_sync(ALL, below);
     if (below < 0) continue;

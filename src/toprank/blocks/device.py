@@ -203,6 +203,9 @@ class DeviceDesign(Design):
         from toprank.blocks.kernels_triton import score_rows
 
         scores = self.empty() if out is None else out
+        if not np.any(coef):
+            scores.tensor.zero_()
+            return scores
         score_rows(self._launch, self.small(coef), scores.tensor)
         return scores
 

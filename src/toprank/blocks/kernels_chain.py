@@ -50,21 +50,20 @@ class Launch:
 _COMPILED: dict[tuple[object, ...], _Kernels | None] = {}
 
 
-def _kernels(
-    device: torch.device, own: str, names: Sequence[str], defined: Mapping[str, object]
+def kernels_of(
+    device: torch.device, source: str, names: Sequence[str], defined: Mapping[str, object]
 ) -> _Kernels | None:
     """The kernels of a source, compiled once; None where torch cannot compile them."""
     torch = importlib.import_module("torch")
-    key = device.index, own, *defined.items()
+    key = device.index, source, *defined.items()
     if torch.version.cuda is None:
         return None
     if key not in _COMPILED:
         try:
             utils = importlib.import_module("torch.cuda._utils")
             lines = [f"#define {name} {value}" for name, value in defined.items()]
-            source = "\n".join([*lines, cuda_sides.SOURCE, own])
             with torch.cuda.device(device):
-                binary, _ = utils._nvrtc_compile(source, names[0])
+                binary, _ = utils._nvrtc_compile("\n".join([*lines, source]), names[0])
                 loaded = utils._cuda_load_module(binary, list(names))
             functions = {name: loaded[name].func for name in names}
             _COMPILED[key] = _Kernels(functions, utils._get_gpu_runtime_library(), loaded)
@@ -105,7 +104,8 @@ class Chain(ABC):
         self.torch, self.device, self.n = torch, side.device, len(side)
         self.side, self.shares, self.heights = side, shares, heights
         self.apart = int(len(shares[0]) > 1), int(len(shares[1]) > 1)
-        self.kernels = _kernels(side.device, self.source, self.names, defined)
+        source = cuda_sides.SOURCE + self.source
+        self.kernels = kernels_of(side.device, source, self.names, defined)
         if self.kernels is not None:
             self.power, self.slopes = self._real(1).fill_(p), self._real(self.n)
             #: The value, what all slopes are to be multiplied by, and whether they are sound.

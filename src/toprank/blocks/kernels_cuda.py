@@ -156,13 +156,13 @@ class Kernels:
         self.tilted, self.finish = loaded["tilted"].func, loaded["finish"].func
         self.driver = torch_utils._get_gpu_runtime_library()
         if self.shared:
-            check(self.driver.cuFuncSetAttribute(self.tilted, _MOST_SHARED, self.shared))
+            allow_shared(self.driver, self.tilted, self.shared)
 
 
 def _plan(X: Tensor, centred: bool) -> Plan | TilePlan | TurnedPlan:
     """How the threads share out a table."""
     columns, size, (by_column, stride) = int(X.shape[1]), X.element_size(), layout(X)
-    room = _shared_memory(X.device)
+    room = shared_memory(X.device)
     plan: TilePlan | TurnedPlan | None = tile_plan_for(columns, size, by_column)
     # rows are read several entries at a time, and no centre is subtracted from each
     begins = stride == columns and _begins_at(X, read_at_once(columns, size))
@@ -196,7 +196,7 @@ def _source_of(plan: Plan | TilePlan | TurnedPlan, X: Tensor) -> tuple[str, dict
             "SHIFTED(w, e)": shifted,
             "SCALE": scale,
         }
-    fits = stride == columns and plan.shared(columns, size) <= _shared_memory(X.device)
+    fits = stride == columns and plan.shared(columns, size) <= shared_memory(X.device)
     stages = plan.stages if fits else 0
     return cuda_rows.SOURCE, {
         "STAGES": stages,
@@ -214,7 +214,7 @@ def _begins_at(X: Tensor, multiple: int) -> bool:
     return X.data_ptr() % multiple == 0 and layout(X)[1] * X.element_size() % multiple == 0
 
 
-def _shared_memory(device: torch.device) -> int:
+def shared_memory(device: torch.device) -> int:
     """Bytes of shared memory that a block may ask for to copy rows into; 0 where it cannot."""
     torch = importlib.import_module("torch")
     facts = torch.cuda.get_device_properties(device)
@@ -227,6 +227,11 @@ def layout(X: Tensor) -> tuple[bool, int]:
     """Whether a table lies by columns, and how far apart they, or its rows, are."""
     by_column = X.stride(1) != 1 and X.shape[1] > 1
     return by_column, int(X.stride(1) if by_column else X.stride(0))
+
+
+def allow_shared(driver: ctypes.CDLL, function: object, size: int) -> None:
+    """Let a kernel have so many bytes of shared memory."""
+    check(driver.cuFuncSetAttribute(function, _MOST_SHARED, size))
 
 
 def check(status: int) -> None:

@@ -226,7 +226,7 @@ def _together(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
 def _places(scores: Tensor) -> Tensor:
     """The bin of each score, as in `toprank.objective.binned_curvature`."""
     some = scores[:: max(1, len(scores) // _SPREAD_SCORES)]
-    middle, spread = some.median(), some.std(correction=0)
+    middle, spread = some.median(), (some - some.mean()).square_().mean().sqrt()
     low = scores.min().maximum(middle - SPREADS * spread)
     high = scores.max().minimum(middle + SPREADS * spread)
     width = ((high - low) / _BINS).clamp(min=_TINY)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toprank._extras import has_triton
+from toprank._extras import has_triton, require
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign
@@ -270,12 +270,13 @@ def device_histogram(
     Counted in whole quanta of weight, so that no order of adding up can change a bit. Where the
     scores X @ coef are known, X is not read.
     """
+    known = scores
     if scores is not None:
         design, coef = DeviceDesign(scores[:, None], Units()), np.ones(1)
     heaviest = float(design.n_rows if weight is None else weight.sum())
     quanta = _QUANTA / max(heaviest, 1e-300)
     centred = Standard(standard.centre - shift, standard.spread)
-    found, beyond = count_scores(design, positive, weight, coef, centred, quanta)
+    found, beyond = count_scores(design, positive, weight, coef, centred, quanta, known)
     counts = found / quanta
     centres = (np.arange(BINS) + 0.5 - BINS / 2) * BIN
     total = ScoreHistogram(counts[0], counts[0] * np.tile(centres, 2) + counts[1] * BIN)
@@ -290,28 +291,45 @@ def device_histogram(
 
 def count_scores(
     design: DeviceDesign,
-    positive: object,
-    weight: object,
+    positive: Tensor,
+    weight: Tensor | None,
     coef: FloatArray,
     standard: Standard,
     quanta: float,
+    scores: Tensor | None = None,
 ) -> tuple[FloatArray, int]:
     """Count standardised scores in the bins of a `ScoreHistogram`, in quanta of weight.
 
     Returns the quanta in each bin, negatives before positives, and below them the summed
-    distances from the bins' centres, in bins; and how many rows lie beyond the bins.
+    distances from the bins' centres, in bins; and how many rows lie beyond the bins. ``scores``
+    are X @ coef, where they are known.
     """
-    if design.kernel == "triton":
+    counts = None
+    if scores is not None and design.kernel == "triton":
+        counts = _counted_at_once(scores, positive, weight, standard, quanta)
+    if counts is None and design.kernel == "triton":
         from toprank.blocks.kernels_triton import counted_scores
 
         about = (-standard.centre, standard.spread), BINS, 1.0 / BIN, quanta
         rows = (design.X, positive, weight, design.small(coef), design.centre)
         counts = counted_scores(*rows, *about)
-    else:
+    elif counts is None:
         u = (design.scores(coef).tensor - standard.centre) / standard.spread
         counts = _counted(design.torch, u, positive, weight, quanta)
     found = counts.cpu().numpy()
     return found[:-1].reshape(2, 2 * BINS).astype(np.float64), int(found[-1])
+
+
+def _counted_at_once(
+    scores: Tensor, positive: Tensor, weight: Tensor | None, standard: Standard, quanta: float
+) -> Tensor | None:
+    """The same from scores by a kernel that has all bins at hand; None where there is none."""
+    from toprank.blocks.kernels_counts import counted_in_shared_memory
+
+    torch = require("torch", "torch")
+    about = np.array([-standard.centre, standard.spread, 1.0 / BIN, quanta])
+    there = torch.from_numpy(about).to(scores.device, non_blocking=True)
+    return counted_in_shared_memory(scores, positive.view(torch.uint8), weight, there, BINS)
 
 
 def _counted(
