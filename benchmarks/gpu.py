@@ -45,6 +45,7 @@ FIT_WIDTHS = (10, 30, 100, 300)
 #: A folder for what does not fit into a line.
 OUT: Path | None = None
 WIDTHS = (4, 10, 17, 30, 33, 65, 100, 200, 300, 600, 1024)
+HALF_WIDTHS = (4, 8, 10, 30, 33, 36, 65, 66, 100, 257, 300, 600, 1024)
 TOLERANCES = (1e-1, 1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7)
 
 
@@ -103,8 +104,9 @@ def evaluation_at_widths(X: Any, y: Any) -> dict[str, Any]:
     cases = [(d, torch.float32, False) for d in WIDTHS]
     cases += [(d, torch.float32, True) for d in WIDTHS]
     cases += [(d, torch.float64, False) for d in (10, 30, 100, 300)]
-    cases += [(d, kind, by_column) for kind in (torch.float16, torch.bfloat16)
-              for by_column in (False, True) for d in (10, 30, 100, 300)]  # fmt: skip
+    cases += [(d, kind, False) for kind in (torch.float16, torch.bfloat16) for d in HALF_WIDTHS]
+    cases += [(d, kind, True) for kind in (torch.float16, torch.bfloat16)
+              for d in (10, 30, 100, 300)]  # fmt: skip
     for d, kind, by_column in cases:
         n = int(bytes_read / (d * kind.itemsize))
         shape = (d, n) if by_column else (n, d)

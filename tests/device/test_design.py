@@ -155,11 +155,15 @@ def test_lanes_that_are_rows_first_cover_every_column_once(size, by_column):
             assert plan.tile == 32 * plan.per_lane and columns <= 32
         else:
             assert plan.taken <= read_at_once(columns, size) and plan.taken % size == 0
+        if plan.left:  # the others are one for each lane, or several
+            assert plan.taken == size and (columns - plan.left) % 32 == 0
     assert turned_plan_for(100, 8, by_column) is None
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("d", [4, 10, 13, 24, 30, 40, 64, 66, 100, 180, 300, 600])
+@pytest.mark.parametrize(
+    "d", [4, 10, 13, 24, 30, 33, 40, 45, 64, 66, 97, 100, 131, 180, 257, 300, 600]
+)
 def test_rows_that_begin_anywhere_are_summed_alike(d, kind, gpu):
     X, positive, weight = table(1_234, d, seed=d, weighted=d % 4 == 0)
     X = torch.as_tensor(X).to(getattr(torch, kind))

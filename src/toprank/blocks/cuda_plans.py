@@ -133,6 +133,8 @@ class TurnedPlan:
         has read them already.
     teams : int
         Warps of a block, each of which is a team of its own.
+    left : int
+        The last columns, which each lane sums over the rows that it has scored.
     """
 
     tile: int
@@ -142,6 +144,7 @@ class TurnedPlan:
     together: int = 4
     taken: int = 0
     teams: int = 4
+    left: int = 0
     warps: int = 1
 
     @property
@@ -175,7 +178,7 @@ class TurnedPlan:
 _ALONE = {
     2: (
         (3, None),
-        (6, TurnedPlan(64, 2, 4, 2)),
+        (6, TurnedPlan(128, 2, 3, 4)),
         (12, TurnedPlan(64, 2, 3, 2)),
         (16, TurnedPlan(32, 4, 4)),
         (24, TurnedPlan(32, 2, 3)),
@@ -193,8 +196,8 @@ _ALONE_BY_COLUMN = (
 _TURNED = {
     2: (
         (63, TurnedPlan(64, 2, 5, 2, 8)),
-        (130, TurnedPlan(32, 2, 4)),
-        (250, TurnedPlan(32, 1, 4)),
+        (132, TurnedPlan(32, 2, 5, 1, 8)),
+        (320, TurnedPlan(32, 1, 4)),
         (500, TurnedPlan(16, 1, 5)),
         (700, TurnedPlan(16, 1, 2, 1, 2)),
     ),
@@ -204,6 +207,9 @@ _TURNED = {
         (320, TurnedPlan(8, 1, 4, 1, 2)),
     ),
 }
+#: The most columns that are left to the lanes that score rows where others sum one each, by the
+#: size of an entry.
+_MOST_LEFT = {2: 23, 4: 0}
 #: The share of the lanes that must have a column to sum.
 _BUSY = {2: 0.65, 4: 0.75}
 
@@ -222,20 +228,27 @@ def turned_plan_for(columns: int, size: int, by_column: bool) -> TurnedPlan | No
             return alone
     for most, plan in () if by_column else _TURNED.get(size, ()):
         if columns <= most:
-            busy, taken = _take(columns, size)
-            return replace(plan, taken=taken) if busy >= _BUSY[size] else None
+            busy, taken, left = _take(columns, size)
+            return replace(plan, taken=taken, left=left) if busy >= _BUSY[size] else None
     return None
 
 
-def _take(columns: int, size: int) -> tuple[float, int]:
-    """Return the largest share of lanes with a column to sum, and the bytes to take for it."""
-    found, taken = (0.0, 0), size
+def _take(columns: int, size: int) -> tuple[float, int, int]:
+    """Return the largest share of lanes with a column to sum, and the bytes to take for it.
+
+    The third number is that of the last columns, which lanes sum that have scored the rows: to sum
+    one takes about a quarter of a turn of its own.
+    """
+    found, taken = (0.0, 0, 0), size
+    turns, left = columns // 32, columns % 32
+    if left and turns and left <= _MOST_LEFT[size] // turns:
+        found = 1.0 - left / (4 * columns), -size, left
     while taken <= read_at_once(columns, size):
         takes = columns * size // taken
         busy = 32 // takes * takes / 32 if takes <= 16 else takes / (-(-takes // 32) * 32)
-        found = max(found, (busy, -taken))
+        found = max(found, (busy, -taken, 0))
         taken *= 2
-    return found[0], -found[1]
+    return found[0], -found[1], found[2]
 
 
 #: The most columns, and the plan for tables by columns of no more, by the size of an entry.

@@ -4,7 +4,8 @@ A warp copies some rows of a table, as they lie, into shared memory of its own. 
 lane or a few of them per row, so that hardly a number goes from lane to lane. Then it sums them, a
 lane per column or a few of them. No warp waits for another, and a thread holds few numbers: there
 are many threads, and some work while others wait for their rows. Where rows are short, each lane
-keeps the entries of its rows and sums these (ALONE). So are short rows of a table by columns read,
+keeps the entries of its rows and sums these (ALONE). So it sums the last few columns where most
+lanes would have none (LEFT). So are short rows of a table by columns read,
 without shared memory, since lanes side by side read rows side by side (BY_COLUMN).
 
 Entries are converted twice, and a multiprocessor converts sixteen a clock. Of entries of 16 bits
@@ -21,11 +22,14 @@ SOURCE = r"""
 #define LANES (32 * PER_LANE / ROWS)             // lanes that score a row
 #define APART (32 / LANES)                       // rows from one that a lane scores to the next
 #define ROW_BYTES (COLUMNS * BYTES)
-#define ENTRIES (READ_AT_ONCE / BYTES)           // entries that a lane reads at once to score
+// rows of an odd number of 16-bit entries, which are read two at a time and put in place by shifts
+#define FUNNEL (BYTES == 2 && COLUMNS % 2 == 1 && LANES == 1 && !ALONE && !BY_COLUMN)
+#define ENTRIES (FUNNEL ? 2 : READ_AT_ONCE / BYTES)  // entries that a lane reads at once to score
 #define UNITS (ROW_BYTES / READ_AT_ONCE)
 #define TAKEN (TAKEN_AT_ONCE / BYTES)            // entries that it reads at once to sum
 #define TAKES (ROW_BYTES / TAKEN_AT_ONCE)
-#define TURNS ((TAKES + 31) / 32)                // of such entries that a lane sums
+#define TURNS (LEFT ? TAKES / 32 : (TAKES + 31) / 32)  // of such entries that a lane sums
+#define SUMMED (TURNS * 32 * TAKEN)              // columns that it does, unless LEFT is zero
 #define ABREAST (TAKES <= 16 ? 32 / TAKES : 1)   // rows that a warp sums at once
 #define SIXTEENS (ROW_BYTES / 16)
 #define PITCH (PADDED ? (SIXTEENS | 1) * 16 : ROW_BYTES)  // no two banks collide
@@ -141,6 +145,11 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
   for (int c = 0; c < COLUMNS; c++) of_zeros -= centre[c] * given[4 + c];
 #endif
   double pos_moment[SUMS], neg_moment[SUMS], pos_mass = 0.0, neg_mass = 0.0;
+#if LEFT
+  double pos_left[LEFT], neg_left[LEFT];  // of the last columns, each lane's of its own rows
+#pragma unroll
+  for (int i = 0; i < LEFT; i++) pos_left[i] = neg_left[i] = 0.0;
+#endif
 #pragma unroll
   for (int i = 0; i < SUMS; i++) pos_moment[i] = neg_moment[i] = 0.0;
   __syncthreads();
@@ -201,6 +210,34 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
         if (c + 1 < COLUMNS) sums[j][CHAINS - 1] += value[j][c + 1] * two.y;
       }
     }
+#elif FUNNEL
+    const unsigned* words[PER_LANE];
+    unsigned before[PER_LANE], turn[PER_LANE];
+#pragma unroll
+    for (int j = 0; j < PER_LANE; j++) {
+      const char* at = row_at + j * APART * PITCH;
+      const unsigned odd = (unsigned)(unsigned long long)at & 2u;
+      words[j] = (const unsigned*)(at - odd);
+      turn[j] = odd * 8;
+      before[j] = words[j][0];
+    }
+#pragma unroll 8
+    for (int u = 0; u < COLUMNS / 2; u++) {
+      const double2 two = *(const double2*)(slope + 2 * u);
+#pragma unroll
+      for (int j = 0; j < PER_LANE; j++) {
+        const unsigned after = words[j][u + 1];
+        const unsigned w[1] = {__funnelshift_r(before[j], after, turn[j])};
+        before[j] = after;
+        sums[j][0] += UNPACK(w, 0) * two.x;
+        sums[j][CHAINS - 1] += SHIFTED(w, 1) * two.y;
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < PER_LANE; j++) {
+      const unsigned w[1] = {before[j] >> turn[j]};
+      sums[j][0] += UNPACK(w, 0) * slope[COLUMNS - 1];
+    }
 #else
 #pragma unroll 8
     for (int i = 0; i < (UNITS + LANES - 1) / LANES; i++) {
@@ -250,6 +287,15 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
         neg_mass += down;
 #if !ALONE
         weights[r + j * APART] = make_double2(up, down);
+#endif
+#if LEFT
+#pragma unroll
+        for (int i = 0; i < LEFT; i++) {
+          const Raw<BYTES> x = get<BYTES>(row_at + j * APART * PITCH + (SUMMED + i) * BYTES);
+          const double v = UNPACK(x.w, 0);
+          pos_left[i] += up * v;
+          neg_left[i] += down * v;
+        }
 #endif
       }
 #if ALONE
@@ -325,6 +371,21 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
     at[0] = pos_mass;
     at[COLUMNS + 1] = neg_mass;
   }
+#if LEFT
+#pragma unroll
+  for (int i = 0; i < LEFT; i++) {
+#pragma unroll
+    for (int apart = 16; apart > 0; apart /= 2) {
+      pos_left[i] += __shfl_xor_sync(ALL, pos_left[i], apart);
+      neg_left[i] += __shfl_xor_sync(ALL, neg_left[i], apart);
+    }
+    if (lane == 0) {
+      const double m = CENTRED ? centre[SUMMED + i] : 0.0;
+      at[1 + SUMMED + i] = pos_left[i] - m * pos_mass;
+      at[COLUMNS + 1 + 1 + SUMMED + i] = neg_left[i] - m * neg_mass;
+    }
+  }
+#endif
 #pragma unroll
   for (int i = 0; i < SUMS; i++) {
     const int c = ALONE ? i : (i / TAKEN * 32 + lane) * TAKEN + i % TAKEN;

@@ -188,6 +188,7 @@ def _source_of(plan: Plan | TilePlan | TurnedPlan, X: Tensor) -> tuple[str, dict
             "PER_LANE": plan.per_lane,
             "TOGETHER": plan.together,
             "ALONE": int(plan.taken == 0),
+            "LEFT": plan.left,
             "BYTES": size,
             "BY_COLUMN": int(by_column),
             "READ_AT_ONCE": 2 * size if by_column else read_at_once(columns, size),
