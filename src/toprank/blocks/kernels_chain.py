@@ -7,7 +7,6 @@ that takes the host some fifty microseconds, and it waits for nothing.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toprank.blocks import cuda_boxes, cuda_sides, cuda_squares
-from toprank.blocks.kernels_cuda import arguments, check, stream_of
+from toprank.blocks.kernels_cuda import Driver, Pointer, arguments, start_kernel
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +31,7 @@ class _Kernels:
     """Kernels by their names, as CUDA's driver knows them, and the driver."""
 
     functions: dict[str, object]
-    driver: ctypes.CDLL
+    driver: Driver
     kept: object  # what is unloaded when nobody holds it
 
 
@@ -44,7 +43,7 @@ class Launch:
     shape: tuple[int, int]
     places: object
     held: object  # what the arguments point to
-    of_scores: Sequence[ctypes.c_void_p]
+    of_scores: Sequence[Pointer]
 
 
 _COMPILED: dict[tuple[object, ...], _Kernels | None] = {}
@@ -138,13 +137,11 @@ class Chain(ABC):
 
     def _start(self, launches: Sequence[Launch], scores: Tensor) -> None:
         assert self.kernels is not None
-        driver = self.kernels.driver
-        stream = ctypes.c_void_p(stream_of()(self.device.index))
         for launch in launches:
             for value in launch.of_scores:
                 value.value = scores.data_ptr()
-            shape = launch.shape[0], 1, 1, launch.shape[1], 1, 1, 0
-            check(driver.cuLaunchKernel(launch.function, *shape, stream, launch.places, None))
+            shape, index = (*launch.shape, 0), self.device.index
+            start_kernel(self.kernels.driver, launch.function, shape, index, launch.places)
 
     def __call__(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Return facts of F and its slopes in the scores, both overwritten by the next call.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 from typing import TYPE_CHECKING
 
 from toprank.blocks import cuda_counts
 from toprank.blocks.kernels_chain import kernels_of
-from toprank.blocks.kernels_cuda import allow_shared, arguments, check, shared_memory, stream_of
+from toprank.blocks.kernels_cuda import allow_shared, arguments, shared_memory, start_kernel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,10 +37,9 @@ def counted_in_shared_memory(
     weights = about if weight is None else weight
     pointers = [tensor.data_ptr() for tensor in (scores, kind, weights, about, counts)]
     places, held = arguments(pointers, (len(scores),))
-    function, shape = kernels.functions["count"], (blocks, 1, 1, _THREADS, 1, 1, size)
+    function, shape = kernels.functions["count"], (blocks, _THREADS, size)
     with torch.cuda.device(scores.device):
         allow_shared(kernels.driver, function, size)
-        stream = ctypes.c_void_p(stream_of()(scores.device.index))
-        check(kernels.driver.cuLaunchKernel(function, *shape, stream, places, None))
+        start_kernel(kernels.driver, function, shape, scores.device.index, places)
     del held  # what the arguments point to is read when a kernel is started
     return counts.sum(0)

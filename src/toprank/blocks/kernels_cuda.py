@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+#: CUDA's driver, and a place in memory as it is told of one.
+Driver: TypeAlias = ctypes.CDLL
+Pointer: TypeAlias = ctypes.c_void_p
 #: How many times as many blocks are started as a multiprocessor holds.
 _WAVES = 2
 #: Rows that one launch may number with 32 bits.
@@ -230,9 +233,23 @@ def layout(X: Tensor) -> tuple[bool, int]:
     return by_column, int(X.stride(1) if by_column else X.stride(0))
 
 
-def allow_shared(driver: ctypes.CDLL, function: object, size: int) -> None:
+def allow_shared(driver: Driver, function: object, size: int) -> None:
     """Let a kernel have so many bytes of shared memory."""
     check(driver.cuFuncSetAttribute(function, _MOST_SHARED, size))
+
+
+def start_kernel(
+    driver: Driver, function: object, shape: tuple[int, int, int], device: int, places: object
+) -> None:
+    """Start a kernel on the stream of a device, and wait for nothing.
+
+    ``shape`` says how many blocks, threads of each and bytes of shared memory; ``places`` are those
+    of the arguments, see `arguments`.
+    """
+    blocks, threads, shared = shape
+    stream = ctypes.c_void_p(stream_of()(device))
+    grid = blocks, 1, 1, threads, 1, 1, shared
+    check(driver.cuLaunchKernel(function, *grid, stream, places, None))
 
 
 def check(status: int) -> None:
