@@ -162,14 +162,7 @@ def cut(
     size, chosen_within = _set_aside(rows, limits, share)
     check_limits(rows, chosen_within)
     raised, lead = _raise_previous(rows, previous, noise, old_scores, confidence)
-    search = ListSearch(raised, method)
-    chosen = search.best(chosen_within)
-    bound = search.bound(chosen_within, chosen)
-    if method == "auto" and bound is not None and len(rows) <= _EXACT_UP_TO:
-        if search.total(chosen) < bound * (1 - 1e-9):
-            search = ListSearch(raised, "exact")
-            chosen = search.best(chosen_within)
-            bound = search.bound(chosen_within, chosen)
+    search, chosen, bound = _search_list(raised, chosen_within, method)
     kept = np.empty(0, dtype=np.intp)
     stay_price: tuple[LimitPrice, ...] = ()
     if lead is not None:
@@ -200,6 +193,22 @@ def cut(
         kept,
         lead,
     )
+
+
+def _search_list(
+    rows: CutRows, limits: Limits, method: str
+) -> tuple[ListSearch, IntArray, float | None]:
+    """The best list that is found, how it was found, and a bound on what any is worth.
+
+    "auto" goes on to the exact search where a list may be better and the rows are few.
+    """
+    search = ListSearch(rows, method)
+    chosen = search.best(limits)
+    bound = search.bound(limits, chosen)
+    if method == "auto" and bound is not None and len(rows) <= _EXACT_UP_TO:
+        if search.total(chosen) < bound * (1 - 1e-9):
+            return _search_list(rows, limits, "exact")
+    return search, chosen, bound
 
 
 def _raise_previous(

@@ -74,21 +74,13 @@ def narrow(
         if budget <= 0:
             break
         smooth, inner = smoothed(level), ladder.tolerance
+        settings: dict[str, Any] = {"max_iter": budget, "tol": inner, "callback": callback}
         led = len(passed) > 1 and not is_boosting(minimiser)
         look = before is not None and (looks_ahead(smooth, minimiser) or slow)
         known = {"hessian": smooth.hessian_ahead(before, coef)} if look else {}
         if led:
             coef = _look_ahead(smooth, level, passed)
-        result = solve_smooth(
-            smooth,
-            coef,
-            minimiser,
-            max_iter=budget,
-            tol=inner,
-            callback=callback,
-            warm=warm,
-            **known,
-        )
+        result = solve_smooth(smooth, coef, minimiser, warm=warm, **settings, **known)
         before, taken = smooth, len(result.history)
         # a level that takes longer than a Hessian is worth one
         slow = minimiser is lbfgs and smooth.tells_ahead and taken > smooth.hessian_repaid_by
@@ -109,12 +101,9 @@ def narrow(
                 break
         if close and inner > tol and not is_boosting(minimiser):
             polished = minimiser(smooth, coef, max_iter=_POLISH, tol=tol, warm=True, **known)
-            result = _certify(problem, polished)
-            result.gap = min(result.gap, result.value - bound)
+            result = _certify(problem, polished, bound)
             history += result.history
-        # without a penalty every gap is infinite, and the value decides
-        if best is None or close or (result.gap, result.value) < (best.gap, best.value):
-            best = result
+        best = result if close else _better(best, result)
         if close or result.message == SEPARABLE:
             break
     return _close_result(best, history, close)
@@ -205,12 +194,19 @@ def _line_through(points: list[tuple[float, FloatArray]], level: float) -> Float
     return ahead
 
 
-def _certify(problem: Problem, result: Result) -> Result:
-    """Turn a result for a smooth problem into one for the problem above it."""
+def _certify(problem: Problem, result: Result, bound: float = -np.inf) -> Result:
+    """Turn a result for a smooth problem into one for the problem above it, of a known bound."""
     value = problem.value(result.coef)
     result.above = value - result.value
-    result.gap, result.value = result.above + result.gap, value
+    result.gap, result.value = min(result.above + result.gap, value - bound), value
     return result
+
+
+def _better(best: Result | None, result: Result) -> Result:
+    """The smaller certified gap; without a penalty every gap is infinite, and the value decides."""
+    if best is None or (result.gap, result.value) < (best.gap, best.value):
+        return result
+    return best
 
 
 def _is_close(problem: Problem, result: Result, tol: float) -> bool:
