@@ -103,6 +103,23 @@ def test_without_curvature_the_gradients_alone_find_the_minimum(problem):
     assert result.coef == pytest.approx(LOWEST, abs=1e-6)
 
 
+class Rounded(Wall):
+    """Values that are off by some 1e-15, and higher wherever they are looked at again."""
+
+    calls = 0
+
+    def value_grad(self, coef):
+        value, grad = super().value_grad(coef)
+        self.calls += 1
+        return value + 3e-16 * self.calls, grad
+
+
+def test_where_values_differ_by_rounding_alone_the_slopes_lead_on():
+    result = lbfgs(Rounded(), np.array([0.0, 3.0]), tol=1e-13)
+    assert result.converged
+    assert result.coef == pytest.approx(LOWEST, abs=1e-12)
+
+
 @pytest.mark.parametrize("minimise", [newton, bounded(newton, np.full(2, -5.0))])
 def test_newton_without_a_hessian_stays_where_it_started_and_says_so(minimise):
     result = minimise(NoHessian(), np.array([-1.0, 0.0]))
