@@ -88,7 +88,7 @@ def page(store: Store, docs: Path) -> str:
     if OURS not in rankers:
         return "# The top of the list, at full size\n\nNothing has been run yet.\n"
     sets, common = complete(results, rankers)
-    parts = [_head(store, results, rankers, sets)]
+    parts = [_head(store, results, rankers, common)]
     if sets:
         ours = {one for one in rankers if RANKERS[one].family == "ours"}
         draw(sets, rankers, common, ours, docs / "images" / "full_ranks.png")
@@ -189,25 +189,25 @@ def _tuned_row(results: dict, sets: list[str], one: str) -> list[str]:
     return line
 
 
-def _head(store: Store, results: dict, rankers: list[str], sets: list[str]) -> str:
+def _head(store: Store, results: dict, rankers: list[str], common: dict) -> str:
     facts = {key[0]: cell["values"] for key, cell in select(store, "full set").items()}
     left_out = [one for one in RANKERS if one not in [*rankers, *_tuned_with_results(results)]]
-    counts = {s: len(next(iter(v for (n, r), v in results.items() if n == s and r == OURS), {}))
-              for s in facts}  # fmt: skip
+    counts = {s: len(common.get((s, OURS), ())) for s in facts}
     lines = [
         "# The top of the list, at full size",
         "Who ranks the top best, on the same splits of the same data. This page is made from the "
         "record by `python -m benchmarks.peers pages`; `python -m benchmarks.peers full` goes on "
         "where the record ends. Peers are at their libraries' defaults or tuned (ten settings "
         "drawn at random, three inner folds, average precision); training parts have up to 10,000 "
-        "rows, test parts are whole. Seconds are processor time on one thread.",
+        "rows, test parts are whole. Splits are those that all rankers at their defaults have "
+        "finished. Seconds are processor time on one thread.",
     ]
     table = [
         [s, str(f["rows"]), str(f["positives"]), str(f["train"]), str(f["train_positives"]),
-         f"{counts[s]} of {f['splits']}", "yes" if s in sets else "no"]
+         f"{counts[s]} of {f['splits']}", "yes" if counts[s] else "no"]
         for s, f in facts.items()
     ]  # fmt: skip
-    head = ["set", "rows", "positives", "trained on", "positives in it", "splits run", "compared"]
+    head = ["set", "rows", "positives", "trained on", "positives in it", "splits", "compared"]
     lines += ["## What was run", markdown(head, table)]
     kept = [s for s, f in facts.items() if f["kept"]]
     if kept:
