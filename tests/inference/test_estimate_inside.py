@@ -60,3 +60,10 @@ def test_a_risk_of_one_error_lies_in_its_interval(p, method):
         found = interval("pnorm_risk", y, s, p=p, normalize=True, **how)
         assert holds_its_estimate(found), found
         assert found.high < 0.9 or p > 4, found
+
+
+def test_an_end_at_the_estimate_is_the_estimate_to_the_last_digit():
+    y, s = np.repeat([0, 1], 20), np.arange(40.0)
+    s[[19, 20]] = s[[20, 19]]
+    found = interval("pnorm_risk", y, s, p=4, level=0.5)
+    assert found.low == found.estimate == 1.0 < found.high

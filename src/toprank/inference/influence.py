@@ -349,9 +349,11 @@ def _to_metric_scale(
     ends = (min(ends[0], share, expansion.centre), max(ends[1], share, expansion.centre))
     slope = slope_of(expansion.report, share)
     bias = estimate - expansion.report(expansion.centre) if expansion.bias else 0.0
+    # the estimate among them, from which a share that was reported differs by rounding
+    reported = (estimate, expansion.report(ends[0]), expansion.report(ends[1]))
     return request.result(
         estimate,
-        (expansion.report(ends[0]), expansion.report(ends[1])),
+        (float(np.min(reported)), float(np.max(reported))),  # NaN, if any is
         slope * error,
         method,
         bias=bias,
