@@ -126,6 +126,15 @@ def test_the_page_of_a_table_has_them_too(tables):
         build(frame, "bought", by_group="<b>region")
 
 
+def test_groups_of_weighted_rows_are_refused_before_the_fit(tables, monkeypatch):
+    def never(*_):
+        raise AssertionError("fitted first")
+
+    monkeypatch.setattr("toprank.report.builder.fit_shipped", never)
+    with pytest.raises(ModelError, match="count rows, and these rows have weights"):
+        build(tables[0].assign(n=2), "bought", fit={}, weight="n", by_group="<b>region")
+
+
 @pytest.mark.parametrize("wish", ["fdr", "precision_at_least", "recall_at_least"])
 def test_the_options_that_the_page_names_are_those_of_select(wish):
     import inspect

@@ -175,6 +175,7 @@ def build(
     frame = labelled_rows(frame, target, options.pop("skip_unlabelled", skip_unlabelled))
     keep_tails = options.setdefault("keep_tails", keep_tails)
     whole = Table.read(frame, target, positive, keep_tails=keep_tails, **roles, **reading)
+    parts.refuse_weights(whole.rows.weight)
     table = whole.sample(MOST_ROWS, random_state)
     folds = table.folds(cv, random_state)
     concerns = find_concerns(frame, whole.schema, whole.target, whole.rows, keep_tails)

@@ -62,11 +62,15 @@ class Parts:
         if self.per_entity is not None and self.by is None:
             raise ModelError(f"per_entity={self.per_entity!r} needs by=, the column of periods.")
 
+    def refuse_weights(self, weight: FloatArray | None) -> None:
+        """Raise where groups or periods are asked for and rows have weights: before any fit."""
+        if (self.by_group or self.by) and weight is not None:
+            raise ModelError("by_group= and by= count rows, and these rows have weights.")
+
     def measure(self, scores: FloatArray, rows: LabelledRows, frame: object, k: int) -> JsonObject:
         """The groups and the periods of a list, where they are asked for."""
+        self.refuse_weights(rows.weight)
         found: JsonObject = {}
-        if (self.by_group or self.by) and rows.weight is not None:
-            raise ModelError("by_group= and by= count rows, and these rows have weights.")
         if self.by_group is not None:
             found["groups"] = _groups(scores, rows, frame, self.by_group, k)
         if self.by is not None:
