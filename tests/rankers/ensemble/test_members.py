@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.special import expit
+from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from toprank import PNormPush, PushEnsemble
@@ -15,6 +16,7 @@ from toprank.interop.sql import to_sql
 from toprank.rankers.ensemble.columns import LinearColumns
 from toprank.rankers.ensemble.converted import CatBoostRanker, ForestRanker
 from toprank.rankers.ensemble.flat_forest import FlatForest, mean_values
+from toprank.rankers.ensemble.out_of_fold import Budget, Run
 from toprank.rankers.ensemble.plan import EFFORTS, TableShape, auto_folds, auto_members
 from toprank.rankers.ensemble.prepared import PreparedRanker
 
@@ -190,6 +192,35 @@ def test_wide_extra_trees_try_half_of_the_columns(n_columns, tried):
     assert members["extra trees"].max_features == "sqrt"
 
 
+@pytest.mark.more
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_the_last_fit_of_a_forest_has_more_trees_than_the_folds(frame, n_jobs):
+    table, y = frame
+    X = table[["age"]]
+    forest = ForestRanker(n_estimators=4, last_estimators=9, random_state=0)
+    both = [("forest", forest), ("plain", clone(forest).set_params(last_estimators=None))]
+    ensemble = PushEnsemble(both, cv=2, n_jobs=n_jobs, random_state=0).fit(X, y)
+    scores = dict(zip(ensemble.oof_members_, ensemble.oof_scores_.T, strict=True))
+    np.testing.assert_array_equal(scores["forest"], scores["plain"])  # folds have four of both
+    alone = PushEnsemble(both[:1], cv=2, n_jobs=n_jobs, random_state=0).fit(X, y)
+    nine = clone(forest).set_params(n_estimators=9).fit(X, y).decision_function(X)
+    np.testing.assert_array_equal(alone.members_[0][1].decision_function(X), nine)
+    alone.refit_members(X, y)
+    np.testing.assert_array_equal(alone.members_[0][1].decision_function(X), nine)
+    assert forest.n_estimators == 4
+
+
+def test_time_is_set_aside_for_the_trees_of_the_last_fit():
+    budget = Budget(100.0, 1)
+    run = Run("forest", np.zeros(2), np.zeros(2), seconds=[1.0, 1.0], last=3.0)
+    budget.promise(run)
+    assert budget.promised == pytest.approx(1.3 * 3.0)
+    slow = Run("slow", np.zeros(2), np.zeros(2), seconds=[20.0])
+    assert budget.allows(slow, 4)  # 60 of folds, 26 of the last fit, 3.9 promised
+    slow.last = 2.0
+    assert not budget.allows(slow, 4)
+
+
 @pytest.mark.parametrize("has_catboost", [False, True])
 @pytest.mark.parametrize(("n_positives", "rare"), [(249, True), (250, False)])
 def test_where_positives_are_rare_wide_trees_stand_in_the_place_of_binary_ones(
@@ -206,22 +237,29 @@ def test_where_positives_are_rare_wide_trees_stand_in_the_place_of_binary_ones(
 
 
 @pytest.mark.parametrize(
-    ("quality", "n_rows", "n_positives", "trees"),
+    ("quality", "n_rows", "n_positives", "catboost", "forest", "wide", "last"),
     [
-        ("good", 1_999, 99, 300),
-        ("good", 1_999, 100, 120),
-        ("good", 2_000, 99, 120),
-        ("fast", 500, 20, 45),
-        ("best", 500, 20, 1_000),
+        ("good", 1_999, 99, 300, 480, 180, 480),
+        ("good", 1_999, 100, 120, 160, 60, 160),
+        ("good", 2_000, 99, 120, 160, 60, 160),
+        ("fast", 500, 20, 45, 40, None, None),
+        ("best", 500, 20, 1_000, 300, 300, None),
     ],
 )
-def test_few_positives_in_few_rows_get_the_trees_of_catboost_that_their_quality_says(
-    monkeypatch, quality, n_rows, n_positives, trees
+def test_few_positives_in_few_rows_get_the_trees_that_their_quality_says(
+    monkeypatch, quality, n_rows, n_positives, catboost, forest, wide, last
 ):
     monkeypatch.setattr("toprank.rankers.ensemble.plan.is_installed", lambda library: True)
-    table = TableShape(n_rows=n_rows, n_positives=n_positives)
+    table = TableShape(30, n_rows, n_positives)
     members = dict(auto_members(quality, None, 0, table=table))
-    assert members["CatBoost"].n_estimators == trees
+    assert members["CatBoost"].n_estimators == catboost
+    assert members["extra trees"].n_estimators == forest
+    assert members["extra trees"].last_estimators is None
+    if wide is None:
+        assert "extra trees, wide" not in members
+    else:
+        assert members["extra trees, wide"].n_estimators == wide
+        assert members["extra trees, wide"].last_estimators == last
 
 
 def test_few_rows_walk_down_the_trees_to_the_same_leaves_without_a_compiler(monkeypatch):

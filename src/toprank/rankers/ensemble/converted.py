@@ -115,6 +115,9 @@ class ForestRanker(ConvertedTrees):
         Columns that are tried at every split, drawn at random.
     max_samples : int, default=50_000
         Rows that a tree sees, at most.
+    last_estimators : int, optional
+        How many trees an ensemble grows instead of ``n_estimators`` when it fits this member to
+        all rows, after the folds.
     categorical_features, random_state, n_jobs
         As in `PushTrees`.
 
@@ -134,8 +137,10 @@ class ForestRanker(ConvertedTrees):
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
         "max_features": [StrOptions({"sqrt"}), Interval(Integral, 1, None, closed="left")],
         "max_samples": [Interval(Integral, 1, None, closed="left")],
+        "last_estimators": [Interval(Integral, 1, None, closed="left"), None],
     }
     max_features: str | int = "sqrt"  # files of earlier versions lack it
+    last_estimators: int | None = None  # and this
 
     def __init__(
         self,
@@ -145,6 +150,7 @@ class ForestRanker(ConvertedTrees):
         min_samples_leaf: int = 2,
         max_features: str | int = "sqrt",
         max_samples: int = 50_000,
+        last_estimators: int | None = None,
         categorical_features: object = "from_dtype",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -154,6 +160,7 @@ class ForestRanker(ConvertedTrees):
         self.min_samples_leaf = min_samples_leaf
         self.max_features = max_features
         self.max_samples = max_samples
+        self.last_estimators = last_estimators
         self.categorical_features = categorical_features
         self.random_state = random_state
         self.n_jobs = n_jobs

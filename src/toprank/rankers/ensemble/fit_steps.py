@@ -22,7 +22,13 @@ from toprank.pairs.door import FOR_WORDS
 from toprank.rankers.callbacks import tell_step
 from toprank.rankers.common import warn_caller
 from toprank.rankers.ensemble.combination import CombinationChoice
-from toprank.rankers.ensemble.out_of_fold import Progress, Run, fit_member, one_thread
+from toprank.rankers.ensemble.out_of_fold import (
+    Progress,
+    Run,
+    fit_member,
+    for_all_rows,
+    one_thread,
+)
 from toprank.rankers.ensemble.plan import EFFORTS, Member, TableShape, auto_folds, auto_members
 from toprank.rankers.ensemble.scores import EnsembleScores
 from toprank.rankers.ensemble.table import MemberTable
@@ -203,7 +209,8 @@ class EnsembleSteps(EnsembleScores):
     ) -> list[Member]:
         """Fit the members that have a weight to all rows, those that are not known already."""
         wanted = [(n, one) for n, one in members if self.weights_.get(n, 0.0) > 0]
-        missing = [(name, self._single(one)) for name, one in wanted if name not in known]
+        left = [(name, one) for name, one in wanted if name not in known]
+        missing = [(name, for_all_rows(self._single(one))) for name, one in left]
         models = list(workers.map(lambda member: fit_member(member[1], rows), missing))
         made = dict(zip((name for name, _ in missing), models, strict=True)) | known
         return [(name, made[name]) for name, _ in wanted]

@@ -45,7 +45,13 @@ from toprank.rankers.blockwise import (
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.combination import ScoreColumns
 from toprank.rankers.ensemble.fit_steps import EnsembleSteps, check_members
-from toprank.rankers.ensemble.out_of_fold import MemberError, Progress, Run, fit_member
+from toprank.rankers.ensemble.out_of_fold import (
+    MemberError,
+    Progress,
+    Run,
+    fit_member,
+    for_all_rows,
+)
 from toprank.rankers.ensemble.out_of_fold import member_scores as scores_of
 from toprank.rankers.ensemble.plan import EFFORTS, Member, auto_folds, is_installed
 from toprank.rankers.linear import PNormPush
@@ -303,7 +309,7 @@ class _BlockMembers:
     def fit_last(self, name: str, member: BaseEstimator) -> BaseEstimator:
         """Fit a member to all rows, or to those that were drawn."""
         if not reads_blocks(member, self.plain):
-            return fit_member(member, self.rows)
+            return fit_member(for_all_rows(member), self.rows)
         kept, given = self._folder_of(name), {}
         if kept is not None and isinstance(member, PushTrees):
             given = {"checkpoint": kept / "final", "resume": True}

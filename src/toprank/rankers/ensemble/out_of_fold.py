@@ -60,6 +60,20 @@ def fit_member(estimator: object, rows: Rows) -> BaseEstimator:
     return WeightedFit(estimator, None, rows.weight is not None).fit(rows)
 
 
+def for_all_rows(estimator: BaseEstimator) -> BaseEstimator:
+    """Return a member as it is fitted after the folds: with more trees, where it says how many.
+
+    That fit is one of several, so more trees cost little there, and it is the one that scores.
+    """
+    trees = getattr(estimator, "last_estimators", None)
+    return estimator if trees is None else clone(estimator).set_params(n_estimators=trees)
+
+
+def _times_the_trees(estimator: BaseEstimator) -> float:
+    trees = getattr(estimator, "last_estimators", None)
+    return 1.0 if trees is None else trees / estimator.n_estimators
+
+
 def one_thread(estimator: object) -> BaseEstimator:
     """Return a clone that uses one thread, wherever it says how many.
 
@@ -78,7 +92,10 @@ def one_thread(estimator: object) -> BaseEstimator:
 
 @dataclass
 class Run:
-    """What became of one member: its scores out of fold, its seconds, why it was dropped."""
+    """What became of one member: its scores out of fold, its seconds, why it was dropped.
+
+    ``last`` is how many times the work of a fold its last fit is by its trees, rows apart.
+    """
 
     name: str
     scores: FloatArray
@@ -86,6 +103,7 @@ class Run:
     seconds: list[float] = field(default_factory=list)
     dropped: str = ""
     error: Exception | None = None
+    last: float = 1.0
 
     @property
     def mean_scores(self) -> FloatArray:
@@ -112,13 +130,15 @@ class Budget:
         if self.seconds is None:
             return True
         each = float(np.mean(run.seconds)) if run.seconds else 0.0
-        left = (each * (n_folds - len(run.seconds)) + self.promised + 1.3 * each) / self.n_jobs
-        return self.elapsed + left <= self.seconds
+        left = each * (n_folds - len(run.seconds)) + self.promised + self._last_fit(run)
+        return self.elapsed + left / self.n_jobs <= self.seconds
 
     def promise(self, run: Run) -> None:
         """Set time aside for the last fit of a member."""
-        if run.seconds:
-            self.promised += 1.3 * float(np.mean(run.seconds))
+        self.promised += self._last_fit(run)
+
+    def _last_fit(self, run: Run) -> float:
+        return 1.3 * run.last * float(np.mean(run.seconds)) if run.seconds else 0.0
 
 
 class OutOfFold:
@@ -142,7 +162,9 @@ class OutOfFold:
     def run(self, members: Sequence[Member]) -> list[Run]:
         """Return one run per member, in their order; the first is never short of time."""
         n, self._total = len(self.rows), len(members) * len(self.folds)
-        runs = [Run(name, np.zeros(n), np.zeros(n)) for name, _ in members]
+        runs = [
+            Run(name, np.zeros(n), np.zeros(n), last=_times_the_trees(one)) for name, one in members
+        ]
         tasks = [(i, k) for i in range(len(members)) for k in range(len(self.folds))]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows says the same, once

@@ -26,7 +26,7 @@ Member = tuple[str, BaseEstimator]
 _FEW_ROWS, _FOLDS_OF_FEW = 2_000, 5
 #: Columns that the second forest tries at a split, at most.
 _MANY_TRIED = 32
-#: Fewer positives than these, in few rows, get more trees of CatBoost.
+#: Fewer positives than these, in few rows, get more trees of CatBoost and of the forests.
 _FEW_POSITIVES = 100
 #: Positives are rare below this share of the rows.
 _RARE_SHARE = 0.25
@@ -97,6 +97,9 @@ class Effort:
     wide_forest : int
         Trees of a second forest of extra trees, which tries more columns at every split; 0 for
         none.
+    last_wide_forest : int or None
+        Its trees where it is fitted to all rows; None for as many as in the folds. Folds only
+        weigh it, and can do with few.
     wide_or_binary : bool
         Whether the wide forest is a member where positives are rare only, and there, beside
         CatBoost, stands in the place of the trees with the binary objective.
@@ -104,6 +107,9 @@ class Effort:
         Trees of CatBoost where rows and positives are few; None for no more than elsewhere. It
         learns the more slowly the more trees it is to grow, and with few positives its lists gain
         by that.
+    few_forests : int
+        How many times the trees of the forests are grown there: steadier scores out of fold, and so
+        steadier weights.
     """
 
     folds: int
@@ -118,8 +124,10 @@ class Effort:
     bins: int = 1_000_000
     least_weight: float = 0.0
     wide_forest: int = 0
+    last_wide_forest: int | None = None
     wide_or_binary: bool = False
     few_cat_rounds: int | None = None
+    few_forests: int = 1
 
 
 _FEW = ((1.0, 0.01), (None, 0.01))
@@ -130,9 +138,11 @@ EFFORTS = {
     "fast": Effort(3, 80, 0.12, (4.0,), 40, 45, False, _FEW, 100_000, 6_000, 0.1),
     "good": Effort(
         *(4, 220, 0.05, (4.0,), 160, 120, False, _MANY, 300_000),
-        wide_forest=80,
+        wide_forest=60,
+        last_wide_forest=160,
         wide_or_binary=True,
         few_cat_rounds=300,
+        few_forests=3,
     ),
     "best": Effort(
         *(5, 400, 0.03, (4.0, 1.0, 16.0), 300, 1000, True, _MANY, 1_000_000), wide_forest=300
@@ -179,7 +189,8 @@ def auto_members(
         members.append(first)
     # to the last row: with leaves of two, averages of random cuts blur the top of the list
     deep = {"min_samples_leaf": 1, **drawn}
-    members.append(("extra trees", ForestRanker(n_estimators=effort.forest, **deep)))
+    times = effort.few_forests if table.has_few_positives else 1
+    members.append(("extra trees", ForestRanker(n_estimators=times * effort.forest, **deep)))
     has_catboost, rare = is_installed("catboost"), table.has_rare_positives
     if backend is not None and not (effort.wide_or_binary and has_catboost and rare):
         members.append(("trees, binary", PushTrees(None, **trees)))
@@ -187,7 +198,9 @@ def auto_members(
         more = effort.few_cat_rounds if table.has_few_positives else None
         members.append(("CatBoost", CatBoostRanker(more or effort.cat_rounds, **drawn)))
     if effort.wide_forest and table.n_tried and (rare or not effort.wide_or_binary):
-        wide = ForestRanker(n_estimators=effort.wide_forest, max_features=table.n_tried, **deep)
+        last = effort.last_wide_forest
+        deep |= {"max_features": table.n_tried, "last_estimators": last and times * last}
+        wide = ForestRanker(n_estimators=times * effort.wide_forest, **deep)
         members.append(("extra trees, wide", wide))
     if effort.random_forest or backend is None:
         forest = ForestRanker("random", n_estimators=effort.forest, **drawn)
