@@ -162,6 +162,40 @@ def test_many_rows_at_one_place_are_added_up_as_rows_apart_are(gpu):
     np.testing.assert_allclose(gradient.cpu().numpy(), slopes, rtol=1e-9, atol=1e-13 * size)
 
 
+@pytest.mark.more
+@pytest.mark.parametrize("places", ["apart", "rounded", "one"])
+def test_rows_of_many_buckets_are_added_up_like_those_of_one(places, gpu):
+    rng = np.random.default_rng(7)
+    n = 700_000
+    positive = rng.random(n) < 0.2
+    scores = rng.normal(size=n) + 0.8 * positive
+    scores = {"apart": scores, "rounded": np.round(scores, 2), "one": np.zeros(n)}[places]
+    weight = rng.integers(0, 3, n).astype(float)
+    objective = build_objective(positive, weight, p=4.0, loss="squared_hinge")
+    want, slopes = objective.value_grad(scores)
+    root = root_of(positive, weight, 4.0, "squared_hinge", "top", gpu)
+    found = [root.value_grad(torch.as_tensor(scores, device=gpu)) for _ in range(2)]
+    (value, gradient), again = found
+    assert value == pytest.approx(want, rel=1e-12)
+    size = np.max(np.abs(slopes))
+    np.testing.assert_allclose(gradient.cpu().numpy(), slopes, rtol=1e-9, atol=1e-12 * size)
+    assert again[0] == value
+    assert torch.equal(again[1], gradient)  # in whatever order the rows were added
+
+
+def test_more_places_than_buckets_hold_are_for_the_other_way(gpu, monkeypatch):
+    monkeypatch.setattr(kernels_chain, "_MOST_BUCKETS", 2)
+    scores, positive, _ = labelled(20_000)
+    scores = torch.as_tensor(scores, device=gpu)
+    root = root_of(positive, None, 4.0, "squared_hinge", "top", gpu)
+    assert root.compiled.at_once(scores) is None
+    value, gradient = root.value_grad(scores)
+    monkeypatch.undo()
+    want, slopes = root_of(positive, None, 4.0, "squared_hinge", "top", gpu).value_grad(scores)
+    assert value == pytest.approx(want, rel=1e-12)
+    torch.testing.assert_close(gradient, slopes, rtol=1e-9, atol=1e-13)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_problem_of_the_device_answers_as_one_of_the_host(loss, device):
     rng = np.random.default_rng(2)

@@ -40,6 +40,10 @@ ARGUED = {
         "calls the GPU's driver through the library that torch has loaded: numbers, and addresses "
         "of tensors that the caller's object holds; no library is opened, no code comes from data"
     ),
+    ("blocks/cuda_binaries.py", "import ctypes"): (
+        "asks NVRTC, which torch has loaded, for its version; machine code that it has compiled is "
+        "read back from a folder of the user's that nobody else may write to"
+    ),
     ("blocks/dask_tasks.py", "import asyncio"): (
         "waits for threads of a Dask worker within its own loop; starts nothing, opens nothing"
     ),

@@ -19,13 +19,13 @@ struct Axis { double low, top, boxes, sound; };  // top: of the outer rows
 __device__ __forceinline__ double infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
 
 // Sum of a number over the threads of a block of 256, in a fixed order; all threads get it.
-__device__ double over_block(double v) {
-  __shared__ double of_warp[WIDE / 32];
+template <typename Number> __device__ Number over_block(Number v) {
+  __shared__ Number of_warp[WIDE / 32];
   for (int apart = 16; apart > 0; apart /= 2) v += __shfl_xor_sync(ALL, v, apart);
   __syncthreads();
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = v;
   __syncthreads();
-  v = 0.0;
+  v = 0;
   for (int w = 0; w < WIDE / 32; w++) v += of_warp[w];
   return v;
 }

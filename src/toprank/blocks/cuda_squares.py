@@ -7,6 +7,9 @@ places the inner rows have their slopes. Heights rise with the scores: the large
 highest outer row. All sums along the order are in whole quanta, of places about the median, so
 that no order of adding up can change a bit.
 
+A GPU adds some ten numbers in a nanosecond to places all over its memory. So outer rows are put
+into buckets of neighbouring places first (tally, part), whose sums shared memory holds.
+
 A block has some places side by side; it adds up what those before it have found by itself.
 """
 
@@ -18,18 +21,8 @@ SOURCE = r"""
 struct __align__(32) Place { Whole zero, one, two; double at; };  // sums up to a place, and itself
 struct Wholes { double zero, one, two; };                         // what so many quanta stand for
 struct __align__(16) Pull { Whole zero, one; };
-
-// Sum over the threads of a block of 256; all of them get it.
-__device__ Whole whole_over_block(Whole v) {
-  __shared__ Whole of_warp[WIDE / 32];
-  for (int apart = 16; apart > 0; apart /= 2) v += __shfl_xor_sync(ALL, v, apart);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = v;
-  __syncthreads();
-  v = 0;
-  for (int w = 0; w < WIDE / 32; w++) v += of_warp[w];
-  return v;
-}
+struct __align__(16) Held { double worth, score; };  // of an outer row: its price over its height
+struct __align__(16) Bucket { int first, filled, share, none; };  // of its rows, and of shares
 
 // Sum up to a thread of a block of 256, its own included; whole is what all have.
 __device__ Whole up_to(Whole v, Whole* whole) {
@@ -115,9 +108,9 @@ extern "C" __global__ void __launch_bounds__(WIDE) count(
     places[i] = own;
     zero += own.zero, one += own.one, two += own.two;
   }
-  zero = whole_over_block(zero);
-  one = whole_over_block(one);
-  two = whole_over_block(two);
+  zero = over_block(zero);
+  one = over_block(one);
+  two = over_block(two);
   if (threadIdx.x == 0) {
     Whole* at = sums + 3 * blockIdx.x;
     at[0] = zero, at[1] = one, at[2] = two;
@@ -131,9 +124,9 @@ extern "C" __global__ void __launch_bounds__(WIDE) run(
   Whole zero = 0, one = 0, two = 0;
   for (long long i = threadIdx.x; i < blockIdx.x; i += WIDE)
     zero += sums[3 * i], one += sums[3 * i + 1], two += sums[3 * i + 2];
-  zero = whole_over_block(zero);
-  one = whole_over_block(one);
-  two = whole_over_block(two);
+  zero = over_block(zero);
+  one = over_block(one);
+  two = over_block(two);
   for (long long start = first; start < last; start += WIDE) {
     const long long i = start + threadIdx.x;
     Place own = {0, 0, 0, 0.0};
@@ -195,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(WIDE) price(
     const long long j = search(pivots, 0, many, threshold), first = j ? (j - 1) * m / many : 0;
     const long long last = j < many ? j * m / many : m;
     for (long long i = first + threadIdx.x; i < last; i += WIDE) fewer += sorted[i] < threshold;
-    fewer = first + whole_over_block(fewer);
+    fewer = first + over_block(fewer);
   }
   const double top = height_at(places, unit, fewer, threshold - middle).height;
   if (blockIdx.x == 0 && threadIdx.x == 0) *top_at = top;
@@ -205,6 +198,7 @@ extern "C" __global__ void __launch_bounds__(WIDE) price(
     const unsigned char own = side[i];
     if (own != OUTER) {
       if (own == 0) slopes[i] = 0.0;
+      below_at[i] = -1;
       continue;
     }
     const double score = SIGN * scores[i], threshold = score + KNOT;
@@ -220,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(WIDE) price(
       all += per_height;
       far += per_height * fabs(score - middle);
     }
-    below_at[i] = (int)below;
+    below_at[i] = per_height > 0.0 ? (int)below : -1;  // else nothing is added
     heights[i] = per_height;
     slopes[i] = -(SIGN) * per_height * at.tilt;
   }
@@ -233,12 +227,32 @@ extern "C" __global__ void __launch_bounds__(WIDE) price(
   }
 }
 
-// Value, what slopes lack, and whether all of it is sound; and sums of the prices over heights.
+// How many outer rows each bucket has.
+extern "C" __global__ void __launch_bounds__(PUTTING) tally(
+    const int* __restrict__ below_at, const Axis* __restrict__ known, Whole* __restrict__ counts,
+    long long buckets, long long n) {
+  __shared__ int own[MOST_BUCKETS];
+  if (known->sound == 0.0) return;
+  for (int b = threadIdx.x; b < buckets; b += PUTTING) own[b] = 0;
+  __syncthreads();
+  for (long long i = (long long)blockIdx.x * PUTTING + threadIdx.x; i < n;
+       i += (long long)gridDim.x * PUTTING) {
+    const int below = below_at[i];
+    if (below >= 0) atomicAdd(own + below / PLACES, 1);
+  }
+  __syncthreads();
+  for (int b = threadIdx.x; b < buckets; b += PUTTING)
+    if (own[b]) atomicAdd((unsigned long long*)(counts + b), (unsigned long long)own[b]);
+}
+
+// Value, what slopes lack, and whether all of it is sound; sums of the prices over heights; where
+// each bucket begins, and the first of the shares of it that blocks take.
 extern "C" __global__ void __launch_bounds__(WIDE) total(
     const double* __restrict__ found, const double* __restrict__ power_at,
     const double* __restrict__ top_at, const Axis* __restrict__ known,
-    const Wholes* __restrict__ wholes, double* __restrict__ facts, double* __restrict__ whole,
-    long long blocks) {
+    const Wholes* __restrict__ wholes, const Whole* __restrict__ counts,
+    double* __restrict__ facts, double* __restrict__ whole, Bucket* __restrict__ of,
+    long long blocks, long long buckets) {
   // squares of scores may be no numbers where these are
   const bool sound = known->sound != 0.0 && wholes->zero + wholes->one + wholes->two < infinity();
   const Wholes sums = add_up(found, sound ? blocks : 0);
@@ -248,43 +262,99 @@ extern "C" __global__ void __launch_bounds__(WIDE) total(
     whole[0] = sums.one, whole[1] = sums.two;
     facts[0] = value, facts[1] = top > 0.0 ? value / powers : 0.0, facts[2] = sound;
   }
+  Whole rows = 0, shares = 0, more_rows, more_shares;
+  for (int start = 0; start <= buckets; start += WIDE) {
+    const int b = start + threadIdx.x;
+    const Whole own = b < buckets ? counts[b] : 0, taken = (own + SHARE - 1) / SHARE;
+    const Whole first = rows + up_to(own, &more_rows) - own;
+    const Whole share = shares + up_to(taken, &more_shares) - taken;
+    if (b <= buckets) of[b] = {(int)first, (int)first, (int)share, 0};
+    rows += more_rows, shares += more_shares;
+  }
 }
 
-// What each outer row adds for the inner rows below its threshold.
-extern "C" __global__ void __launch_bounds__(WIDE) pull(
-    const double* __restrict__ scores, const unsigned char* __restrict__ side,
-    const double* __restrict__ sorted, const double* __restrict__ heights,
-    const int* __restrict__ below_at, const double* __restrict__ whole,
-    const Axis* __restrict__ known, Pull* __restrict__ added, long long m, long long n) {
+// Put the outer rows into the buckets of their places.
+extern "C" __global__ void __launch_bounds__(PUTTING) part(
+    const double* __restrict__ scores, const double* __restrict__ heights,
+    const int* __restrict__ below_at, const Axis* __restrict__ known, Bucket* __restrict__ of,
+    Held* __restrict__ held, int* __restrict__ place_of, long long buckets, long long n) {
+  __shared__ int next[MOST_BUCKETS];
   if (known->sound == 0.0) return;
-  const double middle = sorted[m / 2], of_zero = per(whole[0]), of_one = per(whole[1]);
-  const int lane = threadIdx.x % 32;
-  const long long step = (long long)gridDim.x * WIDE;
-  for (long long i = (long long)blockIdx.x * WIDE + threadIdx.x; i - lane < n; i += step) {
-    const bool outer = i < n && side[i] == OUTER;
-    const double held = outer ? heights[i] : 0.0;
-    Whole zero = 0, one = 0;
-    int below = -1;
-    if (held > 0.0) {
-      zero = __double2ll_rn(held * of_zero);
-      one = __double2ll_rn(held * (SIGN * scores[i] - middle) * of_one);
-      if (zero | one) below = below_at[i];  // else nothing is added
-    }
-    const unsigned peers = __match_any_sync(ALL, below);
+  const long long each = chunk(n), first = blockIdx.x * each;
+  const long long last = first + each < n ? first + each : n;
+  for (int b = threadIdx.x; b < buckets; b += PUTTING) next[b] = 0;
+  __syncthreads();
+  for (long long i = first + threadIdx.x; i < last; i += PUTTING) {
+    const int below = below_at[i];
+    if (below >= 0) atomicAdd(next + below / PLACES, 1);
+  }
+  __syncthreads();
+  for (int b = threadIdx.x; b < buckets; b += PUTTING)
+    if (next[b]) next[b] = atomicAdd(&of[b].filled, next[b]);
+  __syncthreads();
+  for (long long i = first + threadIdx.x; i < last; i += PUTTING) {
+    const int below = below_at[i];
     if (below < 0) continue;
-    if (peers & (peers - 1)) {  // rows at one place, one of which adds for all
-      Whole all_zero = 0, all_one = 0;
-      for (unsigned left = peers; left; left &= left - 1) {
-        const int other = __ffs(left) - 1;
-        all_zero += __shfl_sync(peers, zero, other);
-        all_one += __shfl_sync(peers, one, other);
-      }
-      zero = all_zero, one = all_one;
+    const int to = atomicAdd(next + below / PLACES, 1);
+    held[to] = {heights[i], SIGN * scores[i]};
+    place_of[to] = below % PLACES;
+  }
+}
+
+// Sums of 64 bits in shared memory, in two halves apart: neighbours have banks of their own.
+struct Halves {
+  unsigned low[PLACES], high[PLACES];
+  __device__ __forceinline__ void add(int at, Whole v) {
+    const unsigned lower = (unsigned)v, before = atomicAdd(low + at, lower);
+    const unsigned upper = (unsigned)(v >> 32) + (before + lower < lower);  // and the carry
+    if (upper) atomicAdd(high + at, upper);
+  }
+  __device__ __forceinline__ Whole sum(int at) const {
+    return (Whole)((unsigned long long)high[at] << 32 | low[at]);
+  }
+};
+
+// What the outer rows of each bucket add for the inner rows below their thresholds.
+extern "C" __global__ void __launch_bounds__(PULLING) pull(
+    const Held* __restrict__ held, const int* __restrict__ place_of,
+    const Bucket* __restrict__ of, const double* __restrict__ sorted,
+    const double* __restrict__ whole, const Axis* __restrict__ known, Pull* __restrict__ added,
+    long long buckets, long long m) {
+  __shared__ Halves zeros, ones;
+  if (known->sound == 0.0) return;
+  const int number = blockIdx.x;
+  if (number >= of[buckets].share) return;
+  int bucket = 0;
+  for (int high = (int)buckets; high - bucket > 1;) {  // the last whose shares begin here or before
+    const int half = (bucket + high) / 2;
+    if (of[half].share <= number) bucket = half;
+    else high = half;
+  }
+  const Bucket own = of[bucket], next = of[bucket + 1];
+  const int shares = next.share - own.share, each = (next.first - own.first + shares - 1) / shares;
+  const int first = own.first + (number - own.share) * each;
+  const int last = first + each < next.first ? first + each : next.first;
+  for (int j = threadIdx.x; j < PLACES; j += PULLING)
+    zeros.low[j] = zeros.high[j] = ones.low[j] = ones.high[j] = 0;
+  __syncthreads();
+  const double middle = sorted[m / 2], of_zero = per(whole[0]), of_one = per(whole[1]);
+  for (int i = first + threadIdx.x; i < last; i += PULLING) {
+    const Held row = held[i];
+    const int at = place_of[i];
+    zeros.add(at, __double2ll_rn(row.worth * of_zero));
+    ones.add(at, __double2ll_rn(row.worth * (row.score - middle) * of_one));
+  }
+  __syncthreads();
+  Pull* to = added + (long long)bucket * PLACES;
+  for (int j = threadIdx.x; j < PLACES; j += PULLING) {
+    const Whole zero = zeros.sum(j), one = ones.sum(j);
+    if (!(zero | one)) continue;
+    if (shares == 1) {
+      to[j] = {zero, one};
+      continue;
     }
-    if (lane == __ffs(peers) - 1) {
-      atomicAdd((unsigned long long*)&added[below].zero, (unsigned long long)zero);
-      atomicAdd((unsigned long long*)&added[below].one, (unsigned long long)one);
-    }
+    atomicAdd((unsigned long long*)&to[j].zero, (unsigned long long)zero);
+    atomicAdd((unsigned long long*)&to[j].one, (unsigned long long)one);
   }
 }
 
@@ -295,8 +365,8 @@ extern "C" __global__ void __launch_bounds__(WIDE) pulled(
   Whole zero = 0, one = 0;
   for (long long i = first + threadIdx.x; i < last; i += WIDE)
     zero += added[i].zero, one += added[i].one;
-  zero = whole_over_block(zero);
-  one = whole_over_block(one);
+  zero = over_block(zero);
+  one = over_block(one);
   if (threadIdx.x == 0) sums[2 * blockIdx.x] = zero, sums[2 * blockIdx.x + 1] = one;
 }
 
@@ -312,8 +382,8 @@ extern "C" __global__ void __launch_bounds__(WIDE) slopes_of(
   Whole zero = 0, one = 0;  // above this block
   for (long long i = blockIdx.x + threadIdx.x; i < gridDim.x; i += WIDE)
     zero += sums[2 * i], one += sums[2 * i + 1];
-  zero = whole_over_block(zero) + added[m].zero;
-  one = whole_over_block(one) + added[m].one;
+  zero = over_block(zero) + added[m].zero;
+  one = over_block(one) + added[m].one;
   for (long long start = first; start < last; start += WIDE) {
     const long long i = start + threadIdx.x;
     Whole more_zero, more_one;

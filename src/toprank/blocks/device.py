@@ -135,8 +135,9 @@ class DeviceDesign(Design):
         else:
             mean = sample.mean(0)
             deviation = ((sample - mean) ** 2).sum(0)
-            first = (block.index, to_array(sample[0]))
-            found = ColumnStatistics(len(sample), to_array(mean), to_array(deviation), first)
+            torch = require("torch", "torch")
+            mean, deviation, one = to_array(torch.stack([mean, deviation, sample[0]]))
+            found = ColumnStatistics(len(sample), mean, deviation, (block.index, one))
         if not check:
             return found
         found.bad = first_bad(block)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toprank.blocks import cuda_boxes, cuda_sides, cuda_squares
-from toprank.blocks.kernels_cuda import Driver, Pointer, arguments, start_kernel
+from toprank.blocks.cuda_binaries import Loaded, load_kernels
+from toprank.blocks.kernels_cuda import Pointer, arguments, start_kernel
 
 if TYPE_CHECKING:
     import torch
@@ -24,15 +25,21 @@ if TYPE_CHECKING:
 WIDE, _HELD = 256, 8
 #: Warps of a block that has a table for each of them, and how many of these it holds.
 _WARPS, _SPREADING = 4, 5
-
-
-@dataclass(frozen=True)
-class _Kernels:
-    """Kernels by their names, as CUDA's driver knows them, and the driver."""
-
-    functions: dict[str, object]
-    driver: Driver
-    kept: object  # what is unloaded when nobody holds it
+#: Places of a bucket, the most buckets, and rows of one that a block adds up.
+_PLACES, _MOST_BUCKETS, _SHARE = 2048, 8192, 1 << 15
+#: Threads of blocks that put rows into buckets, and how many of these a multiprocessor holds; and
+#: threads of blocks that add up a bucket.
+_PUTTING, _PUTTERS, _PULLING = 1024, 2, 512
+#: The same in the source of the squared hinge, whose axis may be any.
+_IN_BUCKETS: dict[str, object] = {
+    "BOX": "1.0",
+    "MOST_BOXES": "infinity()",
+    "PLACES": _PLACES,
+    "MOST_BUCKETS": _MOST_BUCKETS,
+    "SHARE": _SHARE,
+    "PUTTING": _PUTTING,
+    "PULLING": _PULLING,
+}
 
 
 @dataclass(frozen=True)
@@ -46,12 +53,12 @@ class Launch:
     of_scores: Sequence[Pointer]
 
 
-_COMPILED: dict[tuple[object, ...], _Kernels | None] = {}
+_COMPILED: dict[tuple[object, ...], Loaded | None] = {}
 
 
 def kernels_of(
     device: torch.device, source: str, names: Sequence[str], defined: Mapping[str, object]
-) -> _Kernels | None:
+) -> Loaded | None:
     """The kernels of a source, compiled once; None where torch cannot compile them."""
     torch = importlib.import_module("torch")
     key = device.index, source, *defined.items()
@@ -59,13 +66,9 @@ def kernels_of(
         return None
     if key not in _COMPILED:
         try:
-            utils = importlib.import_module("torch.cuda._utils")
             lines = [f"#define {name} {value}" for name, value in defined.items()]
             with torch.cuda.device(device):
-                binary, _ = utils._nvrtc_compile("\n".join([*lines, source]), names[0])
-                loaded = utils._cuda_load_module(binary, list(names))
-            functions = {name: loaded[name].func for name in names}
-            _COMPILED[key] = _Kernels(functions, utils._get_gpu_runtime_library(), loaded)
+                _COMPILED[key] = load_kernels("\n".join([*lines, source]), names)
         except (ImportError, RuntimeError, OSError, AttributeError, TypeError, KeyError):
             _COMPILED[key] = None
     return _COMPILED[key]
@@ -236,8 +239,8 @@ class SquareChain(Chain):
 
     source = cuda_squares.SOURCE
     names = (
-        "gather", "ends", "lay", "sizes", "count", "run", "price", "total", "pull", "pulled",
-        "slopes_of",
+        "gather", "ends", "lay", "sizes", "count", "run", "price", "tally", "total", "part", "pull",
+        "pulled", "slopes_of",
     )  # fmt: skip
 
     def __init__(
@@ -250,33 +253,43 @@ class SquareChain(Chain):
         inner: Tensor,
         below: Tensor,
     ):
-        any_axis = {"BOX": "1.0", "MOST_BOXES": "infinity()"}
-        super().__init__(side, shares, heights, p, {**defined, **any_axis})
+        super().__init__(side, shares, heights, p, {**defined, **_IN_BUCKETS})
+        n, m, (share, outer), (of_inner, of_outer) = self.n, len(inner), shares, self.apart
+        buckets = m // _PLACES + 1
+        if buckets > _MOST_BUCKETS or n >= 1 << 31:
+            self.kernels = None
         if self.kernels is None:
             return
-        n, m, (share, outer), (of_inner, of_outer) = self.n, len(inner), shares, self.apart
-        many, few, power = self.many, self._blocks(m), self.power
+        many, few, power, (below, place_of) = self.many, self._blocks(m), self.power, _halves(below)
         axis, wholes, whole, top = map(self._real, (4, 3, 2, 1))
-        ends, found, sizes = map(self._real, (4 * many, 3 * many, 3 * few))
-        places, sums, added, pulled = map(self._whole, (4 * m, 3 * few, 2 * (m + 1), 2 * few))
+        ends, found, sizes, held = map(self._real, (4 * many, 3 * many, 3 * few, 2 * (n - m)))
+        places, sums, pulled = map(self._whole, (4 * m, 3 * few, 2 * few))
+        cleared, filled = map(self._whole, (2 * (m + 1) + buckets, 2 * (buckets + 1)))
+        added, counts = cleared[: 2 * (m + 1)], cleared[2 * (m + 1) :]
         self.scored, self.sorted, self.order = self._real(m), self._real(m), self._whole(m)
         in_order = self.sorted, self.order, inner, share
         wide, narrow, one = (many, WIDE), (few, WIDE), (1, WIDE)
+        putting = self._blocks(n, _PUTTING, _PUTTERS), _PUTTING
+        pulling = buckets + (n - m) // _SHARE, _PULLING
         rows, slopes, facts = (None, side), self.slopes, self.facts
         known = power, self.sorted, places, wholes, axis
         written = below, heights, slopes, found, top
-        pulls = self.sorted, heights, below, whole, axis, added
+        summed = found, power, top, axis, wholes, counts, facts, whole, filled
+        put = None, heights, below, axis, filled, held, place_of
+        pulls = held, place_of, filled, self.sorted, whole, axis, added
         sloped = added, pulled, whole, slopes
         self._gather = [self._launch("gather", narrow, (None, inner, self.scored), m)]
         self._launches = [
-            self._launch("ends", wide, (*rows, ends, added), n, 2 * (m + 1)),
+            self._launch("ends", wide, (*rows, ends, cleared), n, len(cleared)),
             self._launch("lay", one, (ends, axis), many),
             self._launch("sizes", narrow, (*in_order, sizes), of_inner, m),
             self._launch("count", narrow, (*in_order, sizes, wholes, places, sums), of_inner, m),
             self._launch("run", narrow, (places, sums), m),
             self._launch("price", wide, (*rows, outer, *known, *written), of_outer, m, n),
-            self._launch("total", one, (found, power, top, axis, wholes, facts, whole), many),
-            self._launch("pull", wide, (*rows, *pulls), m, n),
+            self._launch("tally", putting, (below, axis, counts), buckets, n),
+            self._launch("total", one, summed, many, buckets),
+            self._launch("part", putting, put, buckets, n),
+            self._launch("pull", pulling, pulls, buckets, m),
             self._launch("pulled", narrow, (added, pulled), m),
             self._launch("slopes_of", narrow, (*in_order, *sloped), of_inner, m),
         ]
@@ -285,3 +298,10 @@ class SquareChain(Chain):
         self._start(self._gather, scores)
         self.torch.sort(self.scored, out=(self.sorted, self.order))
         self._start(self._launches, scores)
+
+
+def _halves(room: Tensor) -> tuple[Tensor, Tensor]:
+    """Room for two numbers of 32 bits in the place of each of 64 bits."""
+    torch = importlib.import_module("torch")
+    halves = room.view(torch.int32)
+    return halves[: len(room)], halves[len(room) :]

@@ -1,9 +1,10 @@
 """One read of X on an NVIDIA GPU, at any number of columns: a kernel that torch compiles.
 
 The source is compiled for one number of columns and one type of entries by NVRTC, which comes
-with torch; where it is missing, or too old, `toprank.blocks.kernels_triton` serves. Kernels are
-started through CUDA's driver, whose calls take a few microseconds: the coefficients go over in one
-copy, a second kernel adds up what the teams of warps have and writes it into memory of the host.
+with torch, once for all processes (`toprank.blocks.cuda_binaries`); where it is missing, or too
+old, `toprank.blocks.kernels_triton` serves. Kernels are started through CUDA's driver, whose calls
+take a few microseconds: the coefficients go over in one copy, a second kernel adds up what the
+teams of warps have and writes it into memory of the host.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks import cuda_rows, cuda_tiles, cuda_turned
+from toprank.blocks.cuda_binaries import Driver, load_kernels
 from toprank.blocks.cuda_plans import (
     Plan,
     TilePlan,
@@ -36,8 +38,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-#: CUDA's driver, and a place in memory as it is told of one.
-Driver: TypeAlias = ctypes.CDLL
+#: A place in memory as CUDA's driver is told of one.
 Pointer: TypeAlias = ctypes.c_void_p
 #: How many times as many blocks are started as a multiprocessor holds.
 _WAVES = 2
@@ -128,7 +129,6 @@ class Kernels:
     """
 
     def __init__(self, X: Tensor, weighted: bool, centred: bool, scored: bool = False):
-        torch_utils = importlib.import_module("torch.cuda._utils")
         columns, size = int(X.shape[1]), X.element_size()
         self.plan = _plan(X, centred)
         body, own = _source_of(self.plan, X)
@@ -153,11 +153,9 @@ class Kernels:
         }
         lines = [f"#define {name} {value}" for name, value in defined.items()]
         source = "\n".join([*lines, _COMMON, body, _FINISH])
-        binary, _ = torch_utils._nvrtc_compile(source, "tilted")
-        loaded = torch_utils._cuda_load_module(binary, ["tilted", "finish"])
-        self.kept = loaded
-        self.tilted, self.finish = loaded["tilted"].func, loaded["finish"].func
-        self.driver = torch_utils._get_gpu_runtime_library()
+        self.loaded = load_kernels(source, ("tilted", "finish"))
+        self.driver = self.loaded.driver
+        self.tilted, self.finish = (self.loaded.functions[name] for name in ("tilted", "finish"))
         if self.shared:
             allow_shared(self.driver, self.tilted, self.shared)
 

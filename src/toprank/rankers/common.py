@@ -173,6 +173,9 @@ def predicted_classes(classes: AnyArray, positive: OnDevice | BoolArray) -> Arra
     return OnDevice(torch.from_numpy(classes).to(positive.tensor.device)[positive.tensor.long()])
 
 
+#: The largest entry of a gradient at a minimum of the curve's, and what is left of the product of
+#: a Hessian's diagonal where it is no longer solved for as it is.
+_FLAT, _SINGULAR = 1e-10, 1e-6
 #: The flattest curve, per standard deviation of the scores.
 _FLATTEST = 1e-3
 #: The steepest that its search starts with: steeper ones belong to scores that are all but apart.
@@ -253,8 +256,10 @@ def logistic_curve(standard: Standard, points: Points) -> Link:
     """Fit the curve of `logistic` to standardised scores."""
     curve = _Curve(*points)
     start = curve.of_normal_scores(points[1])
-    # a Hessian of two rows takes no longer than a gradient: none is kept
-    a, b = newton(curve, start, tol=1e-10, max_iter=100, contraction=0.0).coef
+    near = curve.minimum_near(start)
+    if near is None:  # a Hessian of two rows takes no longer than a gradient: none is kept
+        near = newton(curve, start, tol=_FLAT, max_iter=100, contraction=0.0).coef
+    a, b = near
     if not a >= _FLATTEST:  # the scores rank backwards: the best increasing curve is flat
         a, b = _FLATTEST, curve.log_odds
     slope = float(a) / standard.spread
@@ -295,11 +300,34 @@ class _Curve:
             return np.array([1.0, self.log_odds])
         return np.array([slope, self.log_odds - 0.5 * slope * (up + down)])
 
+    def minimum_near(self, coef: FloatArray) -> FloatArray | None:
+        """Take Newton's steps for as long as each halves the gradient.
+
+        Returns where it is `_FLAT`; None where a step does not, which `newton` shortens. The
+        steps are the same; what takes its time, with two coefficients, is looking after them.
+        """
+        size = np.inf
+        while size > _FLAT:
+            grad = self._gradient(coef)
+            before, size = size, float(np.abs(grad).max())
+            (of_a, cross), (_, of_b) = self.hessian(coef).tolist()
+            room = of_a * of_b - cross * cross
+            if not (size <= 0.5 * before and room > _SINGULAR * of_a * of_b):
+                return None
+            if size > _FLAT:
+                a, b = grad.tolist()
+                coef = coef - np.array([of_b * a - cross * b, of_a * b - cross * a]) / room
+        return coef
+
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         z, small = self._at(coef)
         value = float(self.weight @ (np.maximum(z, 0.0) + np.log1p(small) - self.target * z))
+        return value, self._gradient(coef)
+
+    def _gradient(self, coef: FloatArray) -> FloatArray:
+        z, small = self._at(coef)
         miss = self.weight * (np.where(z >= 0.0, 1.0, small) / (1.0 + small) - self.target)
-        return value, np.array([float(miss @ self.u), float(np.sum(miss))])
+        return np.array([float(miss @ self.u), float(np.sum(miss))])
 
     def _at(self, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return z = A u + B, and e^-|z|: its logistic function needs no other power."""
