@@ -240,10 +240,15 @@ def test_where_positives_are_rare_wide_trees_stand_in_the_place_of_binary_ones(
     ("quality", "n_rows", "n_positives", "catboost", "forest", "wide", "last"),
     [
         ("good", 1_999, 99, 300, 480, 180, 480),
-        ("good", 1_999, 100, 120, 160, 60, 160),
-        ("good", 2_000, 99, 120, 160, 60, 160),
+        ("good", 1_999, 100, 120, 480, 180, 480),
+        ("good", 2_000, 99, 120, 480, 180, 480),
+        ("good", 4_999, 199, 120, 480, 180, 480),
+        ("good", 4_999, 200, 120, 160, 120, 160),
+        ("good", 5_000, 199, 120, 160, 120, 160),
+        ("good", 396, 99, 300, 160, None, None),
         ("fast", 500, 20, 45, 40, None, None),
-        ("best", 500, 20, 1_000, 300, 300, None),
+        ("best", 500, 20, 1_000, 600, 600, None),
+        ("best", 5_000, 20, 1_000, 300, 300, None),
     ],
 )
 def test_few_positives_in_few_rows_get_the_trees_that_their_quality_says(

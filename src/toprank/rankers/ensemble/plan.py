@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sklearn.base import BaseEstimator
 
@@ -26,8 +26,10 @@ Member = tuple[str, BaseEstimator]
 _FEW_ROWS, _FOLDS_OF_FEW = 2_000, 5
 #: Columns that the second forest tries at a split, at most.
 _MANY_TRIED = 32
-#: Fewer positives than these, in few rows, get more trees of CatBoost and of the forests.
+#: Fewer positives than these, in few rows, get more trees of CatBoost.
 _FEW_POSITIVES = 100
+#: Fewer positives than these, and fewer rows, get more trees of the forests.
+_SMALL_TOP, _SMALL_TABLE = 200, 5_000
 #: Positives are rare below this share of the rows.
 _RARE_SHARE = 0.25
 
@@ -51,6 +53,12 @@ class TableShape:
         return self.n_positives < _RARE_SHARE * self.n_rows
 
     @property
+    def has_small_top(self) -> bool:
+        """Whether few and rare positives weigh the members, and more trees take little time."""
+        small = self.n_positives < _SMALL_TOP and self.n_rows < _SMALL_TABLE
+        return small and self.has_rare_positives
+
+    @property
     def n_tried(self) -> int:
         """How many columns the wide forest tries at a split; 0 where it would be like the other.
 
@@ -59,6 +67,25 @@ class TableShape:
         """
         tried = min((self.n_columns + 1) // 2, _MANY_TRIED)
         return tried if tried > math.isqrt(self.n_columns) else 0
+
+
+class Forests(NamedTuple):
+    """How many extra trees are grown.
+
+    Attributes
+    ----------
+    first : int
+        Trees that try the root of the number of columns at every split.
+    wide : int
+        Trees of a second forest, which tries more columns; 0 for none.
+    last_wide : int or None
+        Its trees where it is fitted to all rows; None for as many as in the folds. Folds only
+        weigh it, and can do with fewer.
+    """
+
+    first: int
+    wide: int = 0
+    last_wide: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,8 +102,8 @@ class Effort:
         Their learning rate.
     powers : tuple of float
         The p of the pushed trees.
-    forest : int
-        Trees of a forest.
+    forests : Forests
+        The extra trees; a random forest has as many trees as the first of them.
     cat_rounds : int
         Trees of CatBoost.
     random_forest : bool
@@ -94,12 +121,6 @@ class Effort:
     least_weight : float
         Members that weigh less than this share of the heaviest are left out, and the others are
         weighed again: what they add is lost in noise, and they take as long as the others.
-    wide_forest : int
-        Trees of a second forest of extra trees, which tries more columns at every split; 0 for
-        none.
-    last_wide_forest : int or None
-        Its trees where it is fitted to all rows; None for as many as in the folds. Folds only
-        weigh it, and can do with few.
     wide_or_binary : bool
         Whether the wide forest is a member where positives are rare only, and there, beside
         CatBoost, stands in the place of the trees with the binary objective.
@@ -107,27 +128,25 @@ class Effort:
         Trees of CatBoost where rows and positives are few; None for no more than elsewhere. It
         learns the more slowly the more trees it is to grow, and with few positives its lists gain
         by that.
-    few_forests : int
-        How many times the trees of the forests are grown there: steadier scores out of fold, and so
-        steadier weights.
+    few_forests : Forests or None
+        The forests where few and rare positives weigh the members; None for no larger ones. Their
+        scores out of fold are steadier, and so are the weights.
     """
 
     folds: int
     rounds: int
     rate: float
     powers: tuple[float, ...]
-    forest: int
+    forests: Forests
     cat_rounds: int
     random_forest: bool
     combinations: tuple[tuple[float | None, float], ...]
     weighed: int = 1_000_000
     bins: int = 1_000_000
     least_weight: float = 0.0
-    wide_forest: int = 0
-    last_wide_forest: int | None = None
     wide_or_binary: bool = False
     few_cat_rounds: int | None = None
-    few_forests: int = 1
+    few_forests: Forests | None = None
 
 
 _FEW = ((1.0, 0.01), (None, 0.01))
@@ -135,17 +154,16 @@ _MANY = (*_FEW, (2.0, 0.01), (8.0, 0.01), (4.0, 0.1), (4.0, 0.001), (None, 0.001
 
 #: What ``quality`` stands for.
 EFFORTS = {
-    "fast": Effort(3, 80, 0.12, (4.0,), 40, 45, False, _FEW, 100_000, 6_000, 0.1),
+    "fast": Effort(3, 80, 0.12, (4.0,), Forests(40), 45, False, _FEW, 100_000, 6_000, 0.1),
     "good": Effort(
-        *(4, 220, 0.05, (4.0,), 160, 120, False, _MANY, 300_000),
-        wide_forest=60,
-        last_wide_forest=160,
+        *(4, 220, 0.05, (4.0,), Forests(160, 120, 160), 120, False, _MANY, 300_000),
         wide_or_binary=True,
         few_cat_rounds=300,
-        few_forests=3,
+        few_forests=Forests(480, 180, 480),
     ),
     "best": Effort(
-        *(5, 400, 0.03, (4.0, 1.0, 16.0), 300, 1000, True, _MANY, 1_000_000), wide_forest=300
+        *(5, 400, 0.03, (4.0, 1.0, 16.0), Forests(300, 300), 1000, True, _MANY, 1_000_000),
+        few_forests=Forests(600, 600),
     ),
 }
 
@@ -189,21 +207,20 @@ def auto_members(
         members.append(first)
     # to the last row: with leaves of two, averages of random cuts blur the top of the list
     deep = {"min_samples_leaf": 1, **drawn}
-    times = effort.few_forests if table.has_few_positives else 1
-    members.append(("extra trees", ForestRanker(n_estimators=times * effort.forest, **deep)))
+    forests = (effort.few_forests if table.has_small_top else None) or effort.forests
+    members.append(("extra trees", ForestRanker(n_estimators=forests.first, **deep)))
     has_catboost, rare = is_installed("catboost"), table.has_rare_positives
     if backend is not None and not (effort.wide_or_binary and has_catboost and rare):
         members.append(("trees, binary", PushTrees(None, **trees)))
     if has_catboost:
         more = effort.few_cat_rounds if table.has_few_positives else None
         members.append(("CatBoost", CatBoostRanker(more or effort.cat_rounds, **drawn)))
-    if effort.wide_forest and table.n_tried and (rare or not effort.wide_or_binary):
-        last = effort.last_wide_forest
-        deep |= {"max_features": table.n_tried, "last_estimators": last and times * last}
-        wide = ForestRanker(n_estimators=times * effort.wide_forest, **deep)
+    if forests.wide and table.n_tried and (rare or not effort.wide_or_binary):
+        deep |= {"max_features": table.n_tried, "last_estimators": forests.last_wide}
+        wide = ForestRanker(n_estimators=forests.wide, **deep)
         members.append(("extra trees, wide", wide))
     if effort.random_forest or backend is None:
-        forest = ForestRanker("random", n_estimators=effort.forest, **drawn)
+        forest = ForestRanker("random", n_estimators=forests.first, **drawn)
         members.append(("random forest", forest))
     return members + others
 
