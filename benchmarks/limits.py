@@ -302,6 +302,10 @@ def measures(share: float, table: Path | None) -> Iterator[Line]:
     from toprank.metrics import auc, partial_auc, summary
 
     n, rng = int(10_000_000 * share), np.random.default_rng(0)
+    half = rng.random(n) < 0.5
+    s = rng.normal(size=n) + half
+    found = compare(3.0, lambda: summary(half, s), lambda: np.sort(s))
+    yield f"{n:,} rows, half of them positive, summary against np.sort", found
     y = rng.random(n) < 0.1
     s, w = rng.normal(size=n) + y, rng.random(n)
     found = compare(3.0, lambda: summary(y, s), lambda: np.sort(s))

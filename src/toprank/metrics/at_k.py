@@ -273,8 +273,18 @@ def ndcg_at(
 def ndcg_at_each(lists: Lists, k: int | float) -> FloatArray:
     """`ndcg_at` of each ranked list that has a positive."""
     sizes = lists.sizes(k)
-    ties = lists.ties_within(sizes)
-    gained = lists.per_list(_discounted(lists, sizes, ties), ties)
+    ranked = lists.ranked
+    cut = lists.tie_at_cut(sizes)
+    known = ranked is not None and any(end <= cut.start for _, end in ranked.sums_of_places)
+    if ranked is not None and known and not ranked.tied:
+        gained = _discounted(lists, sizes, cut) + ranked.sum_over_places(
+            lambda place: 1.0 / np.log(place + 1.0),
+            lambda ties: float(np.sum(_discounted(lists, sizes, ties))),
+            range(cut.start),
+        )
+    else:
+        ties = lists.ties_within(sizes)
+        gained = lists.per_list(_discounted(lists, sizes, ties), ties)
     return lists.share(gained, summed_discount(np.minimum(sizes, lists.positives)))
 
 
@@ -284,9 +294,10 @@ def _discounted(lists: Lists, sizes: FloatArray, ties: slice) -> FloatArray:
     if isinstance(above, OnDevice):
         return positive / weight * discount_within(above, weight * lists.kept(sizes, ties))
     gained = np.zeros_like(above)
+    first = ties.indices(len(lists.above))[0]
     for part in blocks_of(range(len(above))):
-        held = np.flatnonzero(positive[part])  # ties without positives gain nothing
-        share = lists.kept(sizes, part)[held]
+        held = np.flatnonzero(positive[part] > 0)  # ties without positives gain nothing
+        share = lists.kept(sizes, slice(first + part.start, first + part.stop))[held]
         mass = weight[part][held]
         within = discount_within(above[part][held], mass * share)
         gained[part][held] = positive[part][held] / mass * within
@@ -330,6 +341,8 @@ def top_is_positive(
 
 def top_is_positive_each(lists: Lists) -> FloatArray:
     """`top_is_positive` of each ranked list that has a positive."""
+    if lists.count == 1:
+        return lists.each(lists.positive[:1], lists.weight[:1])
     top = np.searchsorted(lists.owner, np.arange(lists.count))
     return lists.each(lists.positive[top], lists.weight[top])
 

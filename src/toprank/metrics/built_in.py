@@ -184,7 +184,7 @@ BUILT_IN = (
         expansion=left_out_expansions.pnorm_risk_expansion,
         empty_ties=True,
         hidden=Hidden.HEIGHTS,
-        order_only=True,
+        order_only=lambda margin=0.0, **_: margin == 0,
     ),
     Metric(
         push.max_height,

@@ -18,6 +18,7 @@ from toprank._arrays import BoolArray
 from toprank._numerics import FloatArray, stable_order
 from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
+from toprank.metrics.differences import differences
 from toprank.metrics.order import RankedList, all_whole
 from toprank.metrics.sorted_classes import SortedClasses
 from toprank.pairs import check_groups
@@ -39,6 +40,8 @@ class Lists:
         Whether every weight is a whole number.
     amount : ndarray of shape (m,)
         Sum of an amount over the rows of each tie; empty if there is none.
+    ranked : RankedList, optional
+        The only list, where no count of it is rounded.
     """
 
     owner: NDArray[np.intp]
@@ -47,6 +50,7 @@ class Lists:
     above: FloatArray
     whole: bool
     amount: FloatArray = field(default_factory=lambda: np.empty(0))
+    ranked: RankedList | None = None
 
     @classmethod
     def of(
@@ -68,8 +72,12 @@ class Lists:
     def of_one(cls, ranked: RankedList) -> Lists:
         """The ties of one ranked list."""
         owner = np.broadcast_to(np.intp(0), len(ranked.scores))
-        above = ranked.places[:-1]
-        return cls(owner, ranked.positive + ranked.negative, ranked.positive, above, ranked.whole)
+        places = ranked.places
+        if not ranked.exact:
+            weight = ranked.positive + ranked.negative
+            return cls(owner, weight, ranked.positive, places[:-1], ranked.whole)
+        counted = differences(places), ranked.positive, places[:-1], ranked.whole
+        return cls(owner, *counted, ranked=ranked)
 
     @classmethod
     def by_rows(
@@ -121,11 +129,15 @@ class Lists:
     @cached_property
     def totals(self) -> FloatArray:
         """Weight of the rows of each list."""
+        if self.ranked is not None:
+            return self.ranked.places[-1:]
         return self.per_list(self.weight)
 
     @cached_property
     def positives(self) -> FloatArray:
         """Weight of the positives of each list."""
+        if self.ranked is not None:
+            return self.ranked.found[-1:]
         return self.per_list(self.positive)
 
     def spread(self, values: FloatArray, ties: slice = slice(None)) -> float | FloatArray:
@@ -137,6 +149,11 @@ class Lists:
         if self.count > 1 or sizes[0] >= self.totals[0]:
             return slice(None)
         return slice(0, int(np.searchsorted(self.above, sizes[0])))
+
+    def tie_at_cut(self, sizes: FloatArray) -> slice:
+        """The last tie within the first `sizes` units of a single list, which has all before it."""
+        last = max(0, self.ties_within(sizes).indices(len(self.above))[1] - 1)
+        return slice(last, last + 1)
 
     def kept(self, sizes: FloatArray, ties: slice = slice(None)) -> FloatArray:
         """Expected share of each tie among the first `sizes` units of its list."""
@@ -150,6 +167,9 @@ class Lists:
 
     def hits(self, sizes: FloatArray) -> FloatArray:
         """Expected weight of positives among the first `sizes` units of each list."""
+        if self.ranked is not None:
+            cut = self.tie_at_cut(sizes)
+            return self.ranked.found[cut] + self.positive[cut] * self.kept(sizes, cut)
         ties = self.ties_within(sizes)
         return self.per_list(self.positive[ties] * self.kept(sizes, ties), ties)
 

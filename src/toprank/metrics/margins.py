@@ -15,6 +15,7 @@ from toprank._numerics import FloatArray, is_number, log_of, log_sum_exp
 from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.order import RankedList
+from toprank.metrics.smooth_sums import smooth_sum
 from toprank.metrics.sorted_classes import SortedClasses, SortedRows
 
 #: How many terms are summed at once.
@@ -64,6 +65,8 @@ def ranking_margin_of(ranked: RankedList, norm: float = 1.0) -> float:
     """`ranking_margin` of a ranked list."""
     if not (is_number(norm) and 0 < norm < np.inf):
         raise ValueError(f"norm={norm!r} cannot scale a margin: expected a number > 0.")
+    if ranked.edges is not None:
+        return _scaled_gap(*ranked.edges, norm)
     lowest_positive = float(ranked.scores[ranked.last_positive])
     return _scaled_gap(lowest_positive, float(ranked.scores[ranked.first_negative]), norm)
 
@@ -291,7 +294,8 @@ def _log_mass(rows: SortedRows, sign: float) -> float:
         top = max(sign * float(depths[0]), sign * float(depths[-1]))
         mass = 0.0
         for first in range(0, len(depths), _BLOCK):  # a block stays in the cache
-            mass += float(np.sum(np.exp(sign * depths[first : first + _BLOCK] - top)))
+            block = depths[first : first + _BLOCK]
+            mass += smooth_sum(lambda at: np.exp(sign * at - top), block)
     return top + float(np.log(mass))
 
 

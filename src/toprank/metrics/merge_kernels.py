@@ -14,19 +14,18 @@ from toprank._numerics import FloatArray
 @jit(nogil=True, cache=True)
 def merge_ties(
     high: FloatArray, low: FloatArray, join: bool
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return the arrays of a `RankedList`: scores, positive, negative, found and passed.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what makes a `RankedList`: scores, found and passed.
 
-    With ``join`` all negatives between two positives are one tie, at the score of the highest.
+    With ``join`` all negatives between two positives are one tie, and no scores are kept.
     """
     n_high, n_low = len(high), len(low)
     most = min(2 * n_high + 1, n_high + n_low) if join else n_high + n_low
-    scores, positive, negative = np.empty(most), np.empty(most), np.empty(most)
+    scores = np.empty(0 if join else most)
     found, passed = np.empty(most + 1), np.empty(most + 1)
     found[0] = passed[0] = 0.0
     i, j, tie = 0, 0, 0
     while i < n_high or j < n_low:
-        first_high, first_low = i, j
         if i == n_high or (j < n_low and low[j] < high[i]):
             depth = low[j]
             end = high[i] if i < n_high else np.inf
@@ -39,8 +38,8 @@ def merge_ties(
                 i += 1
             while j < n_low and low[j] == depth:
                 j += 1
-        scores[tie], positive[tie], negative[tie] = -depth, i - first_high, j - first_low
+        if not join:
+            scores[tie] = -depth
         tie += 1
         found[tie], passed[tie] = i, j
-    ties, sums = slice(0, tie), slice(0, tie + 1)
-    return scores[ties], positive[ties], negative[ties], found[sums], passed[sums]
+    return scores[:tie], found[: tie + 1], passed[: tie + 1]

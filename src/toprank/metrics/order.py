@@ -8,7 +8,7 @@ of weight zero is absent.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, SupportsFloat
 
@@ -20,6 +20,8 @@ from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
+from toprank.metrics.differences import differences
+from toprank.metrics.smooth_sums import FEW, PowerSums, SmoothFunction
 from toprank.metrics.sorted_classes import SortedClasses, blocks_of, joined_ties
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ class RankedList:
         Independent positives and negatives, where a weight says how many others a row stands for.
     exact : bool
         Whether no difference of `found` or of `passed` is rounded.
+    edges : tuple of two floats, optional
+        Scores of the lowest positive and of the highest negative, where `scores` are not kept.
     """
 
     scores: FloatArray
@@ -59,6 +63,7 @@ class RankedList:
     whole: bool = True
     rows: tuple[float, float] | None = None
     exact: bool = False
+    edges: tuple[float, float] | None = None
 
     @classmethod
     def of(
@@ -98,21 +103,27 @@ class RankedList:
 
     @classmethod
     def joined(cls, classes: SortedClasses, whole: bool = True) -> RankedList:
-        """The list with all negatives between two positives as one tie, at the highest's score.
+        """The list with all negatives between two positives as one tie.
 
         What only the order decides is the same for it (`Metric.order_only`), and where positives
-        are few the list is short.
+        are few the list is short. Scores are NaN: those that order alone decides are its `edges`.
         """
+        edges = -float(classes.high.depths[-1]), -float(classes.low.depths[0])
         if classes.is_long:
-            return cls._merged(classes, join=True)
-        return cls._counted(classes, *joined_ties(classes), whole)
+            ranked = cls._merged(classes, join=True)
+        else:
+            ranked = cls._counted(classes, np.empty(0), *joined_ties(classes), whole, differences)
+        scores = np.broadcast_to(np.nan, len(ranked.found) - 1)
+        return replace(ranked, scores=scores, edges=edges)
 
     @classmethod
     def _merged(cls, classes: SortedClasses, *, join: bool) -> RankedList:
         """The same lists of rows that count once, by a compiled loop."""
         from toprank.metrics.merge_kernels import merge_ties  # loads Numba
 
-        return cls(*merge_ties(classes.high.depths, classes.low.depths, join), exact=True)
+        scores, found, passed = merge_ties(classes.high.depths, classes.low.depths, join)
+        held = differences if join else np.diff
+        return cls(scores, held(found), held(passed), found, passed, exact=True)
 
     @classmethod
     def _counted(
@@ -122,13 +133,14 @@ class RankedList:
         met: np.ndarray,
         below: np.ndarray,
         whole: bool,
+        held: Callable[[FloatArray], FloatArray] = np.diff,
     ) -> RankedList:
         """The list from the numbers of positives and of negatives down to the end of each tie."""
         high, low = classes.high, classes.low
         found, passed = high.weight_of_first(met), low.weight_of_first(below)
         exact = whole and bool(found[-1] + passed[-1] < _EXACT_COUNT)
         if exact:
-            positive, negative = np.diff(found), np.diff(passed)
+            positive, negative = held(found), held(passed)
         else:
             positive, negative = high.per_tie(met), low.per_tie(below)
         return cls(scores, positive, negative, found, passed, whole, exact=exact)
@@ -150,6 +162,43 @@ class RankedList:
     def places(self) -> FloatArray:
         """Weight of all rows in the first j ties, j = 0, ..., m: the last place of each tie."""
         return self.found + self.passed
+
+    def with_positives(self, ties: slice) -> NDArray[np.intp]:
+        """Which of some ties hold positives, counted from the first of them."""
+        found = self.found[ties.start : ties.stop + 1]
+        return np.flatnonzero(found[1:] != found[:-1] if self.exact else self.positive[ties] > 0)
+
+    @cached_property
+    def sums_of_places(self) -> dict[tuple[int, int], PowerSums]:
+        """Of the places of positives that have no other in their tie, by the ends of their block.
+
+        Left out are blocks where a tie holds several positives, or few ties hold any.
+        """
+        sums = {}
+        for ties in self.blocks() if self.exact else ():
+            held = self.with_positives(ties)
+            if len(held) >= FEW and len(held) == self.found[ties.stop] - self.found[ties.start]:
+                sums[ties.start, ties.stop] = PowerSums.of(self.places[1:][ties].take(held))
+        return sums
+
+    def sum_over_places(
+        self,
+        discount: SmoothFunction,
+        of_ties: Callable[[slice], float],
+        ties: range | None = None,
+    ) -> float:
+        """The sum over the positives of a smooth function of their last place.
+
+        Where the positives of a block stand too far apart, or several in one tie, the sum is that
+        `of_ties`, which may depend on more than the place.
+        """
+
+        def of_block(block: slice) -> float:
+            powers = self.sums_of_places.get((block.start, block.stop))
+            summed = None if powers is None else powers.sum_of(discount)
+            return of_ties(block) if summed is None else summed
+
+        return self.sum_over_ties(of_block, ties)
 
     @property
     def positives(self) -> float:
@@ -192,14 +241,33 @@ class RankedList:
         return self.negatives - self.passed[1:][ties] if self.exact else self.negatives_below[ties]
 
     @cached_property
+    def above_and_level(self) -> tuple[float, float]:
+        """Weight of the pairs whose positive stands above the negative, and above or level."""
+        above, level = self.found[:-1], self.found[1:]
+        sums = np.zeros(2)
+        for ties in self.blocks():
+            held = self.negative[ties]
+            sums += float(np.dot(held, above[ties])), float(np.dot(held, level[ties]))
+        return float(sums[0]), float(sums[1])
+
+    @property
+    def _counts_pairs(self) -> bool:
+        """Whether sums over pairs are whole numbers that no rounding touches."""
+        return self.exact and self.positives * self.negatives < _EXACT_COUNT
+
+    @cached_property
     def misranked(self) -> float:
         """Weight of the pairs whose positive stands at or below the negative."""
+        if self._counts_pairs:
+            return self.positives * self.negatives - self.above_and_level[0]
         return self.sum_over_ties(lambda ties: np.dot(self.negative[ties], self.heights_of(ties)))
 
     @cached_property
     def tied(self) -> float:
         """Weight of the pairs that tie."""
-        return float(np.dot(self.negative, self.positive))
+        if self._counts_pairs:
+            return self.above_and_level[1] - self.above_and_level[0]
+        return self.sum_over_ties(lambda ties: np.dot(self.negative[ties], self.positive[ties]))
 
     def heights_within(self, margin: float) -> FloatArray:
         """Weight of the positives that do not lead each tie by more than `margin`."""
@@ -213,11 +281,14 @@ class RankedList:
     @cached_property
     def first_negative(self) -> int:
         """Index of the tie that holds the highest negative."""
-        return int(np.argmax(self.negative > 0))
+        return int(np.searchsorted(self.passed, 0.0, side="right")) - 1
 
     @property
     def last_positive(self) -> int:
         """Index of the tie that holds the lowest positive."""
+        if self.exact:
+            return int(np.searchsorted(self.found, self.positives)) - 1
+        # a light one may be lost in the sum of all
         return len(self.scores) - 1 - int(np.argmax(self.positive[::-1] > 0))
 
 

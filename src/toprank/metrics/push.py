@@ -267,8 +267,9 @@ def _log_squares(ranked: RankedList, margin: float, squarings: int) -> tuple[flo
         return -np.inf, 0.0
 
     def powers(ties: slice) -> FloatArray:
-        heights = within(ties) / highest
-        np.minimum(heights, 1.0, out=heights)  # there is no negative higher up
+        heights = within(ties) * (1.0 / highest)
+        if ties.start <= first:
+            np.minimum(heights, 1.0, out=heights)  # there is no negative higher up
         for _ in range(squarings):
             np.square(heights, out=heights)
         return np.dot(ranked.negative[ties], heights)

@@ -70,10 +70,7 @@ def auc(
 
 def auc_of(ranked: RankedList) -> float:
     """`auc` of a ranked list."""
-    above, down = ranked.found[:-1], ranked.found[1:]
-    twice = ranked.sum_over_ties(
-        lambda ties: np.dot(ranked.negative[ties], down[ties] + above[ties])
-    )
+    twice = sum(ranked.above_and_level)
     return min(1.0, twice / (2 * ranked.positives * ranked.negatives))
 
 
@@ -251,8 +248,12 @@ def partial_auc_of(
 
     def area_above(ties: slice) -> float:
         points = slice(ties.start, ties.stop + 1)
-        fpr = ranked.passed[points] / ranked.negatives
-        tpr = ranked.found[points] / ranked.positives
+        passed, found = ranked.passed[points], ranked.found[points]
+        left, right = (float(passed[at]) / ranked.negatives for at in (0, -1))
+        if ranked.exact and part.floor == 0 and start <= left and right <= stop:
+            twice = np.dot(np.diff(passed), found[1:] + found[:-1])
+            return float(twice) / (2 * ranked.negatives * ranked.positives)
+        fpr, tpr = passed / ranked.negatives, found / ranked.positives
         return _area_above(fpr, tpr, start, stop, part.floor)
 
     area = ranked.sum_over_ties(area_above, range(max(0, int(first) - 1), int(last)))

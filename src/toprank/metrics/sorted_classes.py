@@ -149,11 +149,10 @@ def _depths_of(scores: FloatArray, members: NDArray[np.bool_]) -> FloatArray:
     return depths
 
 
-def joined_ties(classes: SortedClasses) -> tuple[FloatArray, np.ndarray, np.ndarray]:
-    """The ties of `RankedList.joined`: scores, positives met and negatives met by their ends."""
+def joined_ties(classes: SortedClasses) -> tuple[np.ndarray, np.ndarray]:
+    """The ties of `RankedList.joined`: positives and negatives met by their ends, from none on."""
     high, low = classes.high.depths, classes.low.depths
     most = min(2 * len(high) + 1, len(high) + len(low))
-    scores = np.empty(most)
     counts = "float64" if classes.high.weight is None else "intp"  # as `weight_of_first` wants
     met, passed = np.empty(most + 1, dtype=counts), np.empty(most + 1, dtype=counts)
     met[0] = passed[0] = 0
@@ -163,23 +162,19 @@ def joined_ties(classes: SortedClasses) -> tuple[FloatArray, np.ndarray, np.ndar
         level = int(np.searchsorted(low, high[stop - 1], side="right"))
         close = level - j <= _CLOSE * (stop - i)
         ties_of = _ties_of_merge if close else _ties_of_search
-        depths, found, fallen = ties_of(high[i:stop], low[j:level])
-        ties = slice(tie, tie + len(depths))
-        np.negative(depths, out=scores[ties])
+        found, fallen = ties_of(high[i:stop], low[j:level])
+        ties = slice(tie, tie + len(found))
         np.add(found, i, out=met[1:][ties])
         np.add(fallen, j, out=passed[1:][ties])
         i, j, tie = stop, level, ties.stop
     if j < len(low):  # below every positive
-        scores[tie] = -low[j]
         tie += 1
         met[tie], passed[tie] = len(high), len(low)
-    return scores[:tie], met[: tie + 1], passed[: tie + 1]
+    return met[: tie + 1], passed[: tie + 1]
 
 
-def _ties_of_merge(
-    high: FloatArray, low: FloatArray
-) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.intp]]:
-    """Depths and counts of the joined ties of these rows, by a merge of the classes."""
+def _ties_of_merge(high: FloatArray, low: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Counts down to the end of each joined tie of these rows, by a merge of the classes."""
     depths = np.concatenate((high, low))
     order = np.argsort(depths, kind="stable")  # of two sorted runs; positives first in a tie
     depths, is_positive = depths.take(order), order < len(high)
@@ -191,12 +186,10 @@ def _ties_of_merge(
     last[:-1] &= with_positives[1:] | with_positives[:-1]
     ends = np.flatnonzero(last)
     met = np.cumsum(is_positive, dtype=np.intp).take(ends)
-    return depths.take(np.append(0, ends[:-1] + 1)), met, ends + 1 - met
+    return met, ends + 1 - met
 
 
-def _ties_of_search(
-    high: FloatArray, low: FloatArray
-) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.intp]]:
+def _ties_of_search(high: FloatArray, low: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The same where positives are few: each is looked up among the negatives.
 
     The lowest row, of both classes, must be a positive or tie with one.
@@ -207,13 +200,10 @@ def _ties_of_search(
     # negatives alone at even places, ties with positives at odd ones
     passed = np.zeros(2 * len(ends) + 1, dtype=np.intp)
     passed[1::2], passed[2::2] = SortedRows(tops).places_among(SortedRows(low))
-    depths = np.empty(2 * len(ends))
-    depths[::2] = low.take(passed[:-1:2], mode="clip")  # the highest; beyond the end there is none
-    depths[1::2] = tops
-    held = np.ones(len(depths), dtype=bool)
+    held = np.ones(2 * len(ends), dtype=bool)
     np.greater(passed[1::2], passed[:-1:2], out=held[::2])
     ties = np.flatnonzero(held)
-    return depths.take(ties), found.take((ties + 1) >> 1), passed[1:].take(ties)
+    return found.take((ties + 1) >> 1), passed[1:].take(ties)
 
 
 def blocks_of(ties: range) -> Iterator[slice]:

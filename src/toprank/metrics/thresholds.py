@@ -63,12 +63,9 @@ def precision_at_recall_of(ranked: RankedList, recall: float) -> float:
     """`precision_at_recall` of a ranked list."""
     check_share("recall", recall)
     found, places = ranked.found[1:], ranked.places[1:]
-
-    def highest(ties: slice) -> float:
-        enough = _recalls(ranked, recall, ties)
-        return float(np.max(found[ties] / places[ties], where=enough, initial=0.0))
-
-    return max(map(highest, ranked.blocks()))
+    first = int(np.searchsorted(found, recall * ranked.positives * _ROUNDING))
+    enough = range(first, len(ranked.scores))
+    return max(float(np.max(found[ties] / places[ties])) for ties in ranked.blocks(enough))
 
 
 def recall_at_precision(
@@ -113,11 +110,12 @@ def recall_at_precision_of(ranked: RankedList, precision: float) -> float:
     """`recall_at_precision` of a ranked list."""
     check_share("precision", precision)
 
-    def found(ties: slice) -> float:
+    for ties in reversed(list(ranked.blocks())):  # what is found grows down the list
         precise = _precise(ranked, precision, ties)
-        return float(np.max(ranked.found[1:][ties], where=precise, initial=0.0))
-
-    return min(1.0, max(map(found, ranked.blocks())) / ranked.positives)
+        found = float(np.max(ranked.found[1:][ties], where=precise, initial=0.0))
+        if found > 0:
+            return min(1.0, found / ranked.positives)
+    return 0.0
 
 
 def threshold_for(
