@@ -67,3 +67,7 @@ def test_an_end_at_the_estimate_is_the_estimate_to_the_last_digit():
     s[[19, 20]] = s[[20, 19]]
     found = interval("pnorm_risk", y, s, p=4, level=0.5)
     assert found.low == found.estimate == 1.0 < found.high
+    for count in range(3, 30):  # a list in reverse shows no spread, and an interval of its own
+        y, s = np.repeat([1, 0], [count, 9]), np.arange(count + 9.0)
+        found = interval("pnorm_risk", y, s, p=16, normalize=True)
+        assert found.low < found.estimate <= found.high

@@ -179,8 +179,11 @@ def test_the_upper_end_of_a_part_of_the_curve_believes_two_hits_and_the_lower_en
     one_row = replace(slow, of_negatives=0.005), replace(soon, of_negatives=0.005)
     assert ends(8.0, one_row[0]) == ends(8.0, one_row[1])
     spread = VarianceEstimate(share**2 / 8, 9.0)
-    over = [score_interval(share, spread, one, units, 0.95, True) for one in (slow, soon)]
-    assert over[0] == over[1]  # few groups do not show how far groups differ
+    # few groups do not show how far groups differ: the fewer, the less does it go by their variance
+    trusts = (slow, *(replace(soon, groups_to_trust=most) for most in (1e9, 10.0, 1.0, 0.0)))
+    over = [score_interval(share, spread, one, units, 0.95, True)[1] for one in trusts]
+    assert over[0] == pytest.approx(over[1]) and over[1:] == sorted(over[1:], reverse=True)
+    assert over[3] < 0.8 * over[0]
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.45, 0.7, 0.97])
@@ -341,6 +344,25 @@ def test_average_precision_covers_where_half_the_rows_are_positive(law, separati
         "average_precision", ScoreSetting(20, 0.5, law, separation=separation), draws=600
     )
     assert found.covered > 0.915  # two standard errors below 0.935
+
+
+def test_a_variance_far_above_that_of_independent_rows_has_the_freedom_of_as_many_equal_groups():
+    spread = VarianceEstimate(0.01, 9.0, alike_freedom=4.0)
+    assert [spread.freedom_over_groups(times) for times in (0.0, 1.0, 5.0)] == [9.0, 9.0, 5.0]
+    assert spread.freedom_over_groups(1e12) == pytest.approx(4.0)
+    assert VarianceEstimate(0.01, 3.0, alike_freedom=4.0).freedom_over_groups(5.0) == 3.0
+    assert VarianceEstimate(0.01, 3.0).freedom_over_groups(5.0) == 3.0
+    fewer, known = replace(spread, alike_freedom=1.0), replace(spread, alike_freedom=None)
+    for variance in (0.001, 0.01):
+        ends = [
+            score_interval(
+                0.7, replace(one, variance=variance), PairShare(), (50.0, 50.0), 0.95, True
+            )
+            for one in (fewer, spread, known)
+        ]
+        widths = [high - low for low, high in ends]
+        assert widths == sorted(widths, reverse=True)
+        assert (widths[0] > widths[2]) == (variance == 0.01)
 
 
 def test_over_groups_the_model_adds_freedom_only_where_its_variance_is_near_the_one_seen():

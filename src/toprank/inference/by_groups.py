@@ -42,7 +42,8 @@ def spread_over_groups(
         values[group] = statistic(rest)
     apart = values - np.mean(values)
     variance = (count - 1) / count * float(np.dot(apart, apart))
-    return VarianceEstimate(variance, sample.group_support.freedom)
+    support = sample.group_support
+    return VarianceEstimate(variance, support.freedom, alike_freedom=support.alike_freedom)
 
 
 def check_group_support(sample: Sample, label: str) -> None:

@@ -90,7 +90,7 @@ def _level_of_lower_end(
     The upper end leaves out no risk that a sample without an error leaves possible. Where a bias
     is taken off, the lower end at a low level may lie above the risk seen; it is not moved there.
     """
-    if expansion.power is None or request.sample.groups is not None:
+    if expansion.power is None:
         return request.level
     rows, power, misplaced = request.sample.units[1], expansion.power, expansion.misplaced
 
@@ -185,7 +185,12 @@ def _over_groups(request: MetricRequest, expansion: Expansion, estimate: float) 
     early = _without_spread(request, expansion, estimate, spread)
     if early is not None:
         return early
-    ends = interval_around(expansion.share, spread, request.level)
+
+    def ends_at(level: float) -> tuple[float, float]:
+        return interval_around(expansion.share, spread, level)
+
+    low_level = _level_of_lower_end(request, expansion, ends_at)
+    ends = (ends_at(low_level)[0], ends_at(request.level)[1])
     ends = _with_rare_rows(request, expansion, spread, ends)
     method = f"{method}, logit scale"
     notes = note_on_groups(sample), _note_on_powers(request, expansion, spread)
@@ -302,7 +307,7 @@ def _without_spread(
         ends = (ends[0], max(ends[1], wider[1]))
     return request.result(
         estimate,
-        (expansion.report(ends[0]), expansion.report(ends[1])),
+        _reported(expansion, estimate, ends),
         0.0,
         "exact, from disjoint pairs",
         note=(
@@ -349,16 +354,16 @@ def _to_metric_scale(
     ends = (min(ends[0], share, expansion.centre), max(ends[1], share, expansion.centre))
     slope = slope_of(expansion.report, share)
     bias = estimate - expansion.report(expansion.centre) if expansion.bias else 0.0
-    # the estimate among them, from which a share that was reported differs by rounding
-    reported = (estimate, expansion.report(ends[0]), expansion.report(ends[1]))
-    return request.result(
-        estimate,
-        (float(np.min(reported)), float(np.max(reported))),  # NaN, if any is
-        slope * error,
-        method,
-        bias=bias,
-        note=note,
-    )
+    reported = _reported(expansion, estimate, ends)
+    return request.result(estimate, reported, slope * error, method, bias=bias, note=note)
+
+
+def _reported(
+    expansion: Expansion, estimate: float, ends: tuple[float, float]
+) -> tuple[float, float]:
+    """The ends in the form of the metric; the estimate, which rounding may move, among them."""
+    values = (estimate, expansion.report(ends[0]), expansion.report(ends[1]))
+    return float(np.min(values)), float(np.max(values))  # NaN, if any is
 
 
 def _resampled_share(request: MetricRequest, expansion: Expansion, estimate: float) -> Interval:

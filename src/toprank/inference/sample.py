@@ -41,16 +41,29 @@ class VarianceEstimate:
         Degrees of freedom, with allowance for long tails.
     normal_freedom : float, optional
         Degrees of freedom if the terms were normal (Satterthwaite).
+    alike_freedom : float, optional
+        Over groups: degrees of freedom if the rows of a group are alike.
     """
 
     variance: float
     freedom: float
     normal_freedom: float | None = None
+    alike_freedom: float | None = None
 
     @property
     def plain_freedom(self) -> float:
         """Degrees of freedom without allowance for long tails."""
         return self.freedom if self.normal_freedom is None else self.normal_freedom
+
+    def freedom_over_groups(self, times: float) -> float:
+        """Degrees of freedom of a variance so many times as large as that of independent rows.
+
+        The larger it is, the more does it rest on the groups that hold the most rows.
+        """
+        if self.alike_freedom is None:
+            return self.freedom
+        fewest = min(self.freedom, self.alike_freedom)
+        return fewest + (self.freedom - fewest) / max(1.0, times)
 
 
 @dataclass(frozen=True)
@@ -80,6 +93,11 @@ class GroupSupport:
         """
         pairs = zip(self.holding, self.effective, strict=True)
         return max(1.0, min((holding + effective) / 2 for holding, effective in pairs) - 1)
+
+    @property
+    def alike_freedom(self) -> float:
+        """The same if the rows of a group are alike: those of as many equal groups."""
+        return max(1.0, min(self.effective) - 1)
 
 
 @dataclass(frozen=True)
@@ -246,8 +264,11 @@ class Sample:
             pulls[members] = weight[members] * (values[members] - centre) / total
         if self.groups is not None:
             found = combined_variance(Pulls(sums_by_group(self.groups, pulls), None))
-            few = self.group_support.freedom
-            return VarianceEstimate(found.variance, min(found.freedom, few), few)
+            support = self.group_support
+            few = support.freedom
+            return VarianceEstimate(
+                found.variance, min(found.freedom, few), few, support.alike_freedom
+            )
         return combined_variance(
             Pulls(pulls[self.positive], None), Pulls(pulls[~self.positive], None)
         )

@@ -80,12 +80,14 @@ def score_interval(
     shown = min(1 - share, share if top is None else max(0.0, share - top.least_seen))
     seen = count_errors(1 - shown, spread.variance)
     # few groups do not show how far groups differ
-    sooner = (0.0, 0.0) if over_groups else pairs.sooner(share, units)
+    groups = spread.freedom / (spread.freedom + pairs.groups_to_trust) if over_groups else 1.0
     below, above = (
-        ratio if ratio >= 1 else 1 - _trust(seen, pairs, end) * (1 - ratio) for end in sooner
+        ratio if ratio >= 1 else 1 - _trust(seen, pairs, groups * end) * (1 - ratio)
+        for end in pairs.sooner(share, units)
     )
     # heavy errors that were missed are allowed for apart: rows, not tails, are what Student counts
     freedom = spread.freedom if top is None else spread.plain_freedom
+    freedom = spread.freedom_over_groups(ratio) if over_groups else freedom
 
     def ends(level: float) -> tuple[float, float]:
         reach = _reach(ratio, freedom, pairs, level, over_groups)
@@ -96,7 +98,7 @@ def score_interval(
         return low, 1 - _lower_end(1 - share, share, pairs.scale * above * reach**2, counts)
 
     low, high = ends(level)
-    if top is None and not over_groups:
+    if top is None:
         more = ends(max(0.0, 1 - _WITHOUT_OTHER_TAIL * (1 - level)))
         low, high = _spend_other_tail(share, (low, high), more, (below, above), pairs, units)
     if top is not None:

@@ -111,6 +111,7 @@ def partial_auc_expansion(
             wide=True,
             errors_to_trust=20.0,
             hits_to_trust=0.1,  # of few hits the model's variance is several times too large
+            groups_to_trust=10.0,
             freedom_over_groups=0.0,
         ),
     )

@@ -48,6 +48,8 @@ class PairShare:
     hits_to_trust : float, optional
         The same beyond the first error, or hit, for the end of the interval that need not fear
         those that the sample has missed (see `sooner`); None: both ends believe alike.
+    groups_to_trust : float
+        Degrees of freedom of a variance over groups at which that end goes half of the way there.
     scale : float
         What the model's variance is multiplied by.
     freedom_of_model : float
@@ -65,6 +67,7 @@ class PairShare:
     wide: bool = False
     errors_to_trust: float = 80.0
     hits_to_trust: float | None = 0.5
+    groups_to_trust: float = 0.0
     scale: float = 1.0
     freedom_of_model: float = 8.0
     freedom_over_groups: float | None = 4.0
