@@ -23,7 +23,7 @@ RANKERS = {
     "lbfgs": PNormPush(solver="lbfgs", tol=1e-11),
     "information retrieval": IRPush(tol=1e-11),
     "exponential price": PushRanker(price="exponential", alpha=1.0, tol=1e-10),
-    "logistic pairs": PNormPush(loss="logistic", tol=1e-10),
+    "logistic pairs": PNormPush(loss="logistic", tol=1e-11),
     "coordinate": PNormPush(solver="coordinate", alpha=0, max_iter=30),
     "proper logistic": ProperRanker(tol=1e-11),
     "proper exponential": ProperRanker("exponential", tol=1e-11),

@@ -263,6 +263,8 @@ class DeviceRootProblem(ScoredProblem):
 
     newton_up_to = 500
     scale = 1.0
+    #: All pairs lie where the loss bends most, or near it, as long as no score differs from others.
+    flattens = True
 
     @staticmethod
     def suits(data: LabelledData, task: Task) -> bool:

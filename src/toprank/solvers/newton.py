@@ -81,6 +81,8 @@ def newton(
         wanted = contraction if exact or not problem.has_sample else _SAMPLED_CONTRACTION
         shrunk = trial.size <= wanted * size
         exact = exact or (fresh and trial.size > _FAILURE * size)
+        if fresh and not coef.any() and getattr(problem, "flattens", False):
+            hessian.shrink(trial.coef, trial.grad - grad)
         hessian.learn(trial.coef - coef, trial.grad - grad)
         coef, value, grad, size = trial.coef, trial.value, trial.grad, trial.size
         log.add(coef, objective=value, gradient=size, damping=trial.damping)

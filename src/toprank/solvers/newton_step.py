@@ -90,6 +90,17 @@ class KeptHessian:
         if seen > 0:
             self._steps.append((step, change, seen))
 
+    def shrink(self, step: FloatArray, change: FloatArray) -> None:
+        """Take in that the curvature is smaller along a step, and everywhere else as well.
+
+        As Oren and Luenberger (1974) scale a Hessian before it learns from a step.
+        """
+        expected, seen = float(step @ (self._matrix @ step)), float(change @ step)
+        if 0 < seen < expected:
+            solve, share = self._solve, seen / expected
+            self._matrix *= share
+            self._solve = lambda target: solve(target) / share
+
     def solve(self, target: FloatArray, damping: FloatArray | None = None) -> FloatArray:
         """Return the solution of H x = target, ``damping`` added to the diagonal where given."""
         if damping is not None:
