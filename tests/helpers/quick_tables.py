@@ -30,8 +30,9 @@ def pytest_runtest_setup(item):
     _patch.setattr(import_module("toprank.models.unseen"), "_N_FOLDS", 2)
     _patch.setattr(plan, "_FOLDS_OF_FEW", 2)
     for name, effort in plan.EFFORTS.items():
-        small = {"folds": 2, "rounds": 10, "rate": 0.3, "forest": 10, "cat_rounds": 5}
-        small["few_cat_rounds"] = None
+        small = {"folds": 2, "rounds": 10, "rate": 0.3, "cat_rounds": 5, "few_cat_rounds": None}
+        small["forests"] = plan.Forests(10, min(10, effort.forests.wide))
+        small["few_forests"] = None
         few = effort.combinations[:2]
         _patch.setitem(plan.EFFORTS, name, replace(effort, **small, combinations=few))
 
