@@ -72,7 +72,7 @@ class CompiledRoot(ABC):
         side = torch.zeros(n_rows, dtype=torch.uint8, device=self.device)
         shares = []
         for which, own in ((INNER, inner), (OUTER, outer)):
-            side[own.rows] = which
+            side.index_fill_(0, own.rows, which)  # and no number goes over for it
             if own.share.stride(0) == 0:  # all alike
                 shares.append(own.share[:1].contiguous())
                 continue
