@@ -27,7 +27,7 @@ def draw(rng, n):
 @pytest.fixture(scope="module")
 def model(frame):
     with pytest.MonkeyPatch.context() as patch:
-        tiny = plan.Effort(2, 5, 0.3, (4.0,), 20, 5, False, plan._FEW)
+        tiny = plan.Effort(2, 5, 0.3, (4.0,), plan.Forests(20), 5, False, plan._FEW)
         patch.setitem(plan.EFFORTS, "fast", tiny)
         patch.setattr(plan, "_FOLDS_OF_FEW", 2)
         yield fit_table(frame, "bought", model="auto", quality="fast")
@@ -117,7 +117,7 @@ def test_members_are_fitted_to_the_folds_once(frame, monkeypatch):
         return original(self, X, *given, **options)
 
     monkeypatch.setattr(ForestRanker, "fit", fit)
-    tiny = plan.Effort(3, 2, 0.3, (4.0,), 2, 2, False, plan._FEW)
+    tiny = plan.Effort(3, 2, 0.3, (4.0,), plan.Forests(2), 2, False, plan._FEW)
     monkeypatch.setitem(plan.EFFORTS, "fast", tiny)
     monkeypatch.setattr(plan, "_FOLDS_OF_FEW", 3)
     fit_table(frame, "bought", model="auto", quality="fast")

@@ -232,7 +232,7 @@ def test_a_card_says_of_how_many_rows_the_first_fit_was(table, monkeypatch):
     from toprank.rankers.ensemble import plan
 
     monkeypatch.setattr(ensembles, "_MOST_MEASURED_BY", 100)
-    tiny = plan.Effort(2, 5, 0.3, (4.0,), 20, 5, False, plan._FEW)
+    tiny = plan.Effort(2, 5, 0.3, (4.0,), plan.Forests(20), 5, False, plan._FEW)
     monkeypatch.setitem(plan.EFFORTS, "fast", tiny)
     monkeypatch.setattr(plan, "_FOLDS_OF_FEW", 2)
     model = fit_table(table, "bought", id="customer", model="auto", quality="fast")

@@ -24,7 +24,7 @@ class Differences(NDArrayOperatorsMixin):
     >>> import numpy as np
     >>> from toprank.metrics.differences import Differences
     >>> held = Differences(np.array([0.0, 1.0, 1.0, 4.0]))
-    >>> held[1:3].tolist(), held[-1], len(held)
+    >>> held[1:3].tolist(), float(held[-1]), len(held)
     ([0.0, 3.0], 3.0, 3)
     """
 
