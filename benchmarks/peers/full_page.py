@@ -340,9 +340,13 @@ def _metric_since(sets: list[str], rankers: list[str], common: dict, metric: str
     has = [s for s in sets if (s, OURS) in known]
     if not has:
         return []
-    splits = ", ".join(f"{s} ({len(known[s, OURS])})" for s in has)
+    table = _metric(has, rankers, known, metric)
+    fewer = [s for s in has if len(known[s, OURS]) < len(common[s, OURS])]
+    if not fewer:
+        return [table]
+    splits = ", ".join(f"{s} ({len(known[s, OURS])})" for s in fewer)
     said = f"Kept since later than the others, so of fewer splits, in brackets how many: {splits}."
-    return [_metric(has, rankers, known, metric), said]
+    return [table, said]
 
 
 def _costs(store: Store, sets: list[str], rankers: list[str]) -> str:
