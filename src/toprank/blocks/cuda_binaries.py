@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: CUDA's driver.
 Driver: TypeAlias = ctypes.CDLL
-#: Raised by a new order of the bytes of a file.
+#: Counts up when the layout of a file changes.
 _FORM = "1"
 _DIGEST = 32
 #: Files that are kept at the most; those written first go first.
@@ -80,7 +80,7 @@ def _compiled_by(utils: ModuleType) -> list[str]:
 
 
 def kept_binary(about: str) -> bytes | None:
-    """Return what was kept under a text; None if nothing was, or it is damaged."""
+    """Return the machine code in the file for a text; None if there is none, or it is damaged."""
     path = _place_of(about)
     if path is None or not _is_own(path.parent):
         return None
@@ -93,7 +93,7 @@ def kept_binary(about: str) -> bytes | None:
 
 
 def keep_binary(about: str, binary: bytes) -> None:
-    """Keep machine code under a text, where that can be."""
+    """Write machine code to the file for a text, if the folder allows it."""
     path = _place_of(about)
     if path is None:
         return

@@ -106,7 +106,7 @@ class RankedList:
         """The list with all negatives between two positives as one tie.
 
         What only the order decides is the same for it (`Metric.order_only`), and where positives
-        are few the list is short. Scores are NaN: those that order alone decides are its `edges`.
+        are few the list is short. Its scores are NaN; the two that a metric may need are `edges`.
         """
         edges = -float(classes.high.depths[-1]), -float(classes.low.depths[0])
         if classes.is_long:

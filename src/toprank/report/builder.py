@@ -168,8 +168,7 @@ def build(
         "groups": groups,
         "drop": drop,
     }
-    given = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
-    given["pool"] = pool
+    given = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy, "pool": pool}
     options = dict(fit or {})
     reading = {name: options.pop(name, columns) for name, columns in given.items()}
     frame = labelled_rows(frame, target, options.pop("skip_unlabelled", skip_unlabelled))
