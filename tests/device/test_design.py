@@ -162,7 +162,7 @@ def test_lanes_that_are_rows_first_cover_every_column_once(size, by_column):
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize(
-    "d", [4, 10, 13, 24, 30, 33, 40, 45, 64, 66, 97, 100, 131, 180, 257, 300, 600]
+    "d", [4, 10, 13, 24, 30, 33, 40, 45, 64, 66, 97, 100, 131, 180, 257, 300, 512, 600, 900, 1024]
 )
 def test_rows_that_begin_anywhere_are_summed_alike(d, kind, gpu):
     X, positive, weight = table(1_234, d, seed=d, weighted=d % 4 == 0)
@@ -214,7 +214,7 @@ def test_rows_are_copied_as_they_are(d, kind, device):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
-@pytest.mark.parametrize("d", [10, 30, 40, 100, 300])
+@pytest.mark.parametrize("d", [10, 30, 40, 100, 300, 512, 1024])
 def test_no_infinity_of_16_bits_is_hidden(d, kind, bad, gpu):
     X, positive, _ = table(500, d)
     for column, by_column in ((d - 1, False), (d - 2, False), (d - 1, True)):

@@ -86,12 +86,15 @@ class TilePlan:
         Warps of a block, blocks that a multiprocessor should hold.
     stages : int
         Tiles that shared memory has room for.
+    joined : int
+        Columns that a thread sums at once.
     """
 
     rows: int
     warps: int
     resident: int
     stages: int = 2
+    joined: int = 2
     teams: int = 1
 
     @property
@@ -178,9 +181,11 @@ class TurnedPlan:
 _ALONE = {
     2: (
         (3, None),
-        (6, TurnedPlan(128, 2, 3, 4)),
+        (7, TurnedPlan(128, 3, 4, 4)),
+        (8, TurnedPlan(128, 3, 3, 4)),
+        (11, TurnedPlan(64, 2, 4, 2)),
         (12, TurnedPlan(64, 2, 3, 2)),
-        (16, TurnedPlan(32, 4, 4)),
+        (17, TurnedPlan(64, 3, 3, 2)),
         (24, TurnedPlan(32, 2, 3)),
         (32, TurnedPlan(32, 4, 2)),
     ),
@@ -189,8 +194,8 @@ _ALONE = {
 #: The same of entries of 16 bits that lie by columns; none is copied to shared memory.
 _ALONE_BY_COLUMN = (
     (3, None),
-    (6, TurnedPlan(128, 1, 3, 4)),
-    (11, TurnedPlan(128, 1, 2, 4)),
+    (6, TurnedPlan(128, 1, 4, 4)),
+    (11, TurnedPlan(64, 1, 4, 2)),
     (20, TurnedPlan(64, 1, 2, 2)),
 )
 _TURNED = {
@@ -199,7 +204,8 @@ _TURNED = {
         (132, TurnedPlan(32, 2, 5, 1, 8)),
         (320, TurnedPlan(32, 1, 4)),
         (500, TurnedPlan(16, 1, 5)),
-        (700, TurnedPlan(16, 1, 2, 1, 2)),
+        (800, TurnedPlan(16, 1, 2, 1, 2)),
+        (1024, TurnedPlan(8, 1, 3, 1, 2)),
     ),
     4: (
         (104, TurnedPlan(32, 2, 2)),
@@ -207,6 +213,8 @@ _TURNED = {
         (320, TurnedPlan(8, 1, 4, 1, 2)),
     ),
 }
+#: Entries of 16 bits whose columns the lanes share evenly, several side by side for each.
+_SIDE_BY_SIDE = {512: TurnedPlan(16, 1, 2, 1, 2, 8), 1024: TurnedPlan(16, 1, 1, 1, 4, 8)}
 #: The most columns that are left to the lanes that score rows where others sum one each, by the
 #: size of an entry.
 _MOST_LEFT = {2: 23, 4: 0}
@@ -226,6 +234,8 @@ def turned_plan_for(columns: int, size: int, by_column: bool) -> TurnedPlan | No
     for most, alone in (_ALONE_BY_COLUMN if size == 2 else ()) if by_column else by_row:
         if columns <= most:
             return alone
+    if size == 2 and not by_column and columns in _SIDE_BY_SIDE:
+        return _SIDE_BY_SIDE[columns]
     for most, plan in () if by_column else _TURNED.get(size, ()):
         if columns <= most:
             busy, taken, left = _take(columns, size)
@@ -254,18 +264,26 @@ def _take(columns: int, size: int) -> tuple[float, int, int]:
 #: The most columns, and the plan for tables by columns of no more, by the size of an entry.
 _TILES = {
     4: (
-        (128, TilePlan(64, 4, 3)),
-        (230, TilePlan(32, 4, 3)),
-        (320, TilePlan(32, 8, 2)),
+        (130, TilePlan(64, 4, 3, joined=4)),
+        (230, TilePlan(32, 4, 3, joined=4)),
+        (360, TilePlan(32, 8, 2, joined=3)),
         (390, TilePlan(64, 16, 1)),
-        (700, TilePlan(32, 16, 1)),
-        (1024, TilePlan(16, 16, 1)),
+        (400, TilePlan(64, 8, 1)),
+        (560, TilePlan(32, 8, 1, joined=4)),
+        (700, TilePlan(32, 16, 1, joined=3)),
+        (1024, TilePlan(16, 16, 1, joined=4)),
     ),
     2: (
-        (128, TilePlan(128, 8, 3)),
-        (400, TilePlan(64, 8, 2)),
-        (700, TilePlan(32, 8, 2)),
-        (1024, TilePlan(32, 16, 1)),
+        (64, TilePlan(128, 4, 4, joined=4)),
+        (80, TilePlan(128, 8, 4, joined=3)),
+        (112, TilePlan(128, 8, 3, joined=4)),
+        (128, TilePlan(64, 4, 4, joined=4)),
+        (140, TilePlan(128, 8, 2, joined=3)),
+        (230, TilePlan(64, 8, 3, joined=4)),
+        (320, TilePlan(64, 8, 2, joined=4)),
+        (418, TilePlan(32, 8, 3, joined=4)),
+        (700, TilePlan(64, 16, 1, joined=3)),
+        (1024, TilePlan(32, 16, 1, joined=4)),
     ),
 }
 #: Columns that lanes of a table by columns share without any left over.
@@ -276,8 +294,6 @@ def tile_plan_for(columns: int, size: int, by_column: bool) -> TilePlan | None:
     """Return a plan for tiles in shared memory, None where rows in registers take less time."""
     if not by_column or size == 8 or columns <= (80 if size == 4 else 44):
         return None
-    if columns % _EVEN == 0 and columns <= (160 if size == 4 else 60):
-        return None  # lanes that take five or ten columns each have all something to do
     for most, plan in _TILES[size]:
         if columns <= most:
             return plan

@@ -277,7 +277,8 @@ extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) 
     double weight[KEPT];
 #pragma unroll
     for (int i = 0; i < KEPT; i++) {
-      const double e = there[i] ? exp(score[i] * (is_pos[i] ? of_pos : of_neg) + base[i]) : 0.0;
+      const double e =
+          there[i] ? EXPONENTIAL(score[i] * (is_pos[i] ? of_pos : of_neg) + base[i]) : 0.0;
       weight[i] = is_pos[i] ? e : -e;
       if (!copies) {
         if (is_pos[i]) pos_mass += e; else neg_mass += e;

@@ -2,9 +2,11 @@
 
 A block of threads holds a tile of a few rows in shared memory, a piece of every column, and asks
 for the next one meanwhile. It goes over the tile twice: a warp scores the rows with its share of
-the columns, lanes side by side being rows; then, the weights known, a thread sums its own column.
+the columns, lanes side by side being rows; then, the weights known, a thread sums columns of its
+own, several at once (JOINED), since to read the weights of a row takes longer than to add an entry.
 No column need begin at a multiple of 16 bytes: pieces of 16 bytes are copied that begin at one, and
-rows that lie beside the tile have no weight.
+rows that lie beside the tile have no weight. Columns of a thread are multiples of eight apart: they
+begin equally far from such a multiple.
 """
 
 from __future__ import annotations
@@ -14,15 +16,20 @@ SOURCE = r"""
 #define ROWS_AT_ONCE (ROWS < 32 ? ROWS : 32)       // rows that a warp scores with one load
 #define ABREAST (32 / ROWS_AT_ONCE)                // columns that it takes at once
 #define PER_LANE (ROWS / ROWS_AT_ONCE)             // rows that a lane scores
+#define PAIRED (BYTES == 2 && ALIGNED && ROWS % 64 == 0)  // two of them side by side, read at once
+#define ROW_OF(k) (PAIRED ? 2 * row + (k) / 2 * 64 + (k) % 2 : row + (k) * ROWS_AT_ONCE)
 #define SIXTEENS (ROWS * SIZE / 16 + !ALIGNED)     // pieces of 16 bytes of a column
 #define PITCH ((SIXTEENS + !(SIXTEENS & 1)) * 16)  // an odd number of them: no two banks collide
 #define STAGE (COLUMNS * PITCH)
 #define PER_PIECE (16 / SIZE)
-#define SHARES (THREADS / COLUMNS > 0 ? THREADS / COLUMNS : 1)  // threads that share a column
-#define TAKEN ((COLUMNS + THREADS - 1) / THREADS)               // columns that a thread takes
+#define TAKERS (((COLUMNS + JOINED - 1) / JOINED + 7) / 8 * 8)  // columns from one of a thread on
+#define SHARES (THREADS / TAKERS > 0 ? THREADS / TAKERS : 1)    // threads that share their columns
+#define TURNS ((TAKERS + THREADS - 1) / THREADS)                // of JOINED columns, of a thread
+#define APART (JOINED > 1 ? 1 : 2)                              // sums of a column of a thread
 #define CHAINS (PER_LANE >= 4 ? 2 : 8 / PER_LANE)    // sums that do not wait for each other
 #define AT_ONCE (THREADS / SIXTEENS)               // columns of which the threads copy a piece
 #define BESIDE 8                                   // rows of no weight before and after a tile
+#define IS_COLUMN(c, j) (((j) + 1) * TAKERS <= COLUMNS || (c) + (j) * TAKERS < COLUMNS)
 
 __device__ __forceinline__ void copy_16(unsigned to, const char* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes));
@@ -96,13 +103,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
   for (int c = 0; c < COLUMNS; c++) of_zeros -= centre[c] * given[4 + c];
 #endif
 
-  // moments: a thread takes a column, or a share of its rows, or several columns
-  const int share = COLUMNS < THREADS ? threadIdx.x / COLUMNS : 0;
-  const int own = COLUMNS < THREADS ? threadIdx.x - share * COLUMNS : threadIdx.x;
-  double pos_moment[TAKEN][2], neg_moment[TAKEN][2], pos_mass = 0.0, neg_mass = 0.0;
+  // moments: a thread takes some columns, or a share of their rows
+  const int share = TAKERS < THREADS ? threadIdx.x / TAKERS : 0;
+  const int own = TAKERS < THREADS ? threadIdx.x - share * TAKERS : threadIdx.x;
+  double pos_moment[TURNS][JOINED][APART], neg_moment[TURNS][JOINED][APART];
+  double pos_mass = 0.0, neg_mass = 0.0;
 #pragma unroll
-  for (int j = 0; j < TAKEN; j++)
-    pos_moment[j][0] = pos_moment[j][1] = neg_moment[j][0] = neg_moment[j][1] = 0.0;
+  for (int i = 0; i < TURNS * JOINED * APART; i++)
+    (&pos_moment[0][0][0])[i] = (&neg_moment[0][0][0])[i] = 0.0;
 
   const long long step = (long long)gridDim.x * ROWS;
   long long first = (long long)blockIdx.x * ROWS;
@@ -143,13 +151,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
       for (int i = 0; i < CHAINS; i++) {
         const int c = start + i * WARPS * ABREAST;
         if (COLUMNS % (CHAINS * WARPS * ABREAST) == 0 || c < COLUMNS) {
-          const Entry* at = (const Entry*)(tile + c * PITCH + BEYOND(c)) + row;
           const double b = slope[SUBTRACT ? 2 * c : c], m = SUBTRACT ? slope[2 * c + 1] : 0.0;
+#if PAIRED
+          const unsigned* at = (const unsigned*)(tile + c * PITCH) + lane;
+          const double raised = b * SCALE;
+#pragma unroll
+          for (int k = 0; k < PER_LANE; k += 2) {
+            const unsigned w[1] = {at[k * 16]};
+            score[i][k] += UNPACK(w, 0) * b;
+            score[i][k + 1] += SHIFTED(w, 1) * raised;
+          }
+#else
+          const Entry* at = (const Entry*)(tile + c * PITCH + BEYOND(c)) + row;
 #pragma unroll
           for (int k = 0; k < PER_LANE; k++) {
             const double x = number(at[k * ROWS_AT_ONCE]);
             score[i][k] += (SUBTRACT ? x - m : x) * b;
           }
+#endif
         }
       }
     }
@@ -157,10 +176,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
     for (int k = 0; k < PER_LANE; k++) {
 #pragma unroll
       for (int i = 1; i < CHAINS; i++) score[0][k] += score[i][k];
+      if (PAIRED && k % 2) score[0][k] *= SCALE;
 #pragma unroll
       for (int apart = 16; apart >= ROWS_AT_ONCE; apart /= 2)
         score[0][k] += __shfl_xor_sync(0xffffffffu, score[0][k], apart);
-      if (beside == 0) partial[warp * ROWS + row + k * ROWS_AT_ONCE] = score[0][k];
+      if (beside == 0) partial[warp * ROWS + ROW_OF(k)] = score[0][k];
     }
     __syncthreads();
     if (threadIdx.x < ROWS) {
@@ -178,22 +198,34 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
     __syncthreads();
     if (share < SHARES) {
 #pragma unroll
-      for (int j = 0; j < TAKEN; j++) {
-        const int c = own + j * THREADS;
-        if (c < COLUMNS) {
+      for (int t = 0; t < TURNS; t++) {
+        const int c = own + t * THREADS;
+        if (TURNS == 1 || c < TAKERS) {
           const double2* w_at = weights + BESIDE - (int)(BEYOND(c) / SIZE);
-          const double m = SUBTRACT ? slope[2 * c + 1] : 0.0;
+          double m[JOINED];
+#pragma unroll
+          for (int j = 0; j < JOINED; j++)
+            m[j] = SUBTRACT && IS_COLUMN(c, j) ? slope[2 * (c + j * TAKERS) + 1] : 0.0;
 #pragma unroll 2
           for (int piece = share; piece < SIXTEENS; piece += SHARES) {
-            const uint4 raw = *(const uint4*)(tile + c * PITCH + piece * 16);
-            const unsigned word[4] = {raw.x, raw.y, raw.z, raw.w};
+            unsigned word[JOINED][4];
+#pragma unroll
+            for (int j = 0; j < JOINED; j++) {
+              uint4 raw = make_uint4(0u, 0u, 0u, 0u);
+              if (IS_COLUMN(c, j))
+                raw = *(const uint4*)(tile + (c + j * TAKERS) * PITCH + piece * 16);
+              word[j][0] = raw.x, word[j][1] = raw.y, word[j][2] = raw.z, word[j][3] = raw.w;
+            }
 #pragma unroll
             for (int e = 0; e < PER_PIECE; e++) {
-              double x = UNPACK(word, e);
-              if (SUBTRACT) x -= m;
               const double2 w = w_at[piece * PER_PIECE + e];
-              pos_moment[j][e % 2] += w.x * x;
-              neg_moment[j][e % 2] += w.y * x;
+#pragma unroll
+              for (int j = 0; j < JOINED; j++) {
+                double x = UNPACK(word[j], e);
+                if (SUBTRACT) x -= m[j];
+                pos_moment[t][j][e % APART] += w.x * x;
+                neg_moment[t][j][e % APART] += w.y * x;
+              }
             }
           }
         }
@@ -210,11 +242,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
   double* at = out + (long long)blockIdx.x * 2 * (COLUMNS + 1);
   if (share < SHARES) {
 #pragma unroll
-    for (int j = 0; j < TAKEN; j++) {
-      const int c = own + j * THREADS;
-      if (c < COLUMNS) {
-        sums[share * 2 * COLUMNS + c] = pos_moment[j][0] + pos_moment[j][1];
-        sums[(share * 2 + 1) * COLUMNS + c] = neg_moment[j][0] + neg_moment[j][1];
+    for (int i = 0; i < TURNS * JOINED; i++) {
+      const int t = i / JOINED, j = i % JOINED, c = own + t * THREADS + j * TAKERS;
+      if ((TURNS == 1 || own + t * THREADS < TAKERS) && c < COLUMNS) {
+        const double *pos = pos_moment[t][j], *neg = neg_moment[t][j];
+        sums[share * 2 * COLUMNS + c] = pos[0] + (APART > 1 ? pos[APART - 1] : 0.0);
+        sums[(share * 2 + 1) * COLUMNS + c] = neg[0] + (APART > 1 ? neg[APART - 1] : 0.0);
       }
     }
   }

@@ -10,7 +10,9 @@ without shared memory, since lanes side by side read rows side by side (BY_COLUM
 
 Entries are converted twice, and a multiprocessor converts sixteen a clock. Of entries of 16 bits
 every other one is therefore scored as a number that shifts alone make of it (SHIFTED), a power of
-two times the entry. That hides infinities from the score, but not from the sums.
+two times the entry. That hides infinities from the score, but not from the sums. Where a lane
+takes several columns side by side it sums every other one so too, by weights times the root of that
+power (SCALED): the largest bits of such entries then show infinities.
 
 The centre of entries of 16 bits is subtracted from the sums, see `toprank.blocks.cuda_rows`.
 """
@@ -41,24 +43,8 @@ SOURCE = r"""
 #define CHAINS (ENTRIES >= 4 ? 4 : ENTRIES)      // sums that do not wait for each other
 #define SHIFTS(e) (SCALE != 1.0 && !ALONE && (e) % 2)  // whether this entry, or chain, is shifted
 #define SUMS (ALONE ? COLUMNS : TURNS * TAKEN)
-
-template <int N> struct Raw { unsigned w[N >= 4 ? N / 4 : 1]; };
-
-template <int N> __device__ __forceinline__ Raw<N> get(const char* at) {
-  Raw<N> raw;
-  raw.w[0] = N == 2 ? *(const unsigned short*)at : *(const unsigned*)at;
-  return raw;
-}
-
-template <> __device__ __forceinline__ Raw<8> get<8>(const char* at) {
-  const uint2 v = *(const uint2*)at;
-  return {{v.x, v.y}};
-}
-
-template <> __device__ __forceinline__ Raw<16> get<16>(const char* at) {
-  const uint4 v = *(const uint4*)at;
-  return {{v.x, v.y, v.z, v.w}};
-}
+#define SCALED (TAKEN > 1 && !ALONE ? SCALE : 1.0)  // what weights are multiplied by
+#define TO_SCALE(i) (SHIFTS(i) ? SCALED : 1.0 / SCALED)  // what a lane's i-th sum then is
 
 __device__ __forceinline__ void copy_16(unsigned to, const char* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes));
@@ -145,6 +131,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
   for (int c = 0; c < COLUMNS; c++) of_zeros -= centre[c] * given[4 + c];
 #endif
   double pos_moment[SUMS], neg_moment[SUMS], pos_mass = 0.0, neg_mass = 0.0;
+  unsigned most = 0;  // bits of the largest entry that was summed by shifts
 #if LEFT
   double pos_left[LEFT], neg_left[LEFT];  // of the last columns, each lane's of its own rows
 #pragma unroll
@@ -277,7 +264,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
       const int row = first + r + j * APART;
       const double2 known = kinds[is_pos[j]];
       base[j] += known.y;
-      const double e = exp(score * known.x + base[j]);
+      const double e = exponential(score * known.x + base[j]) * SCALED;
       const double up = is_pos[j] ? e : 0.0, down = row < n && !is_pos[j] ? e : 0.0;
       if (place == 0) {
 #if SCORED
@@ -324,7 +311,9 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
                 get<TAKEN_AT_ONCE>(at + k * ABREAST * PITCH + t * 32 * TAKEN_AT_ONCE);
 #pragma unroll
             for (int i = 0; i < TAKEN; i++) {
-              const double v = UNPACK(x.w, i);
+              const bool shifts = SCALED != 1.0 && i % 2;
+              const double v = shifts ? SHIFTED(x.w, i) : UNPACK(x.w, i);
+              if (shifts) most = max(most, x.w[i / 2] & 0x7fffffffu);
               pos_moment[t * TAKEN + i] += w.x * v;
               neg_moment[t * TAKEN + i] += w.y * v;
             }
@@ -342,10 +331,18 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
 #endif
   }
 
+  pos_mass /= SCALED;
+  neg_mass /= SCALED;
 #pragma unroll
   for (int apart = 16; apart > 0; apart /= 2) {
     pos_mass += __shfl_xor_sync(ALL, pos_mass, apart);
     neg_mass += __shfl_xor_sync(ALL, neg_mass, apart);
+  }
+  if (SCALED != 1.0 && most >= INFINITE) pos_moment[0] = __hiloint2double(0x7ff80000, 0);
+#pragma unroll
+  for (int i = 0; i < SUMS; i++) {
+    pos_moment[i] *= TO_SCALE(i);
+    neg_moment[i] *= TO_SCALE(i);
   }
 #if ALONE
 #pragma unroll
@@ -381,8 +378,8 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
     }
     if (lane == 0) {
       const double m = CENTRED ? centre[SUMMED + i] : 0.0;
-      at[1 + SUMMED + i] = pos_left[i] - m * pos_mass;
-      at[COLUMNS + 1 + 1 + SUMMED + i] = neg_left[i] - m * neg_mass;
+      at[1 + SUMMED + i] = pos_left[i] / SCALED - m * pos_mass;
+      at[COLUMNS + 1 + 1 + SUMMED + i] = neg_left[i] / SCALED - m * neg_mass;
     }
   }
 #endif

@@ -21,6 +21,7 @@ from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks import cuda_rows, cuda_tiles, cuda_turned
 from toprank.blocks.cuda_binaries import Driver, load_kernels
+from toprank.blocks.cuda_common import COMMON, FINISH, NOT_SHIFTED, SHIFTED, TYPES
 from toprank.blocks.cuda_plans import (
     Plan,
     TilePlan,
@@ -48,73 +49,11 @@ _LAUNCH_ROWS = 1 << 30
 _FINISH_COLUMNS, _FINISH_THREADS = 32, 1024
 #: CUDA's number of the attribute that lets a kernel have more than 48 KB of shared memory.
 _MOST_SHARED = 8
+#: Columns up to which a row's exponential takes long enough for one without branches, which needs
+#: more registers.
+_FEW_COLUMNS = 12
 #: Generation of GPUs from which on rows are copied to shared memory while others are summed.
 _COPIES_FROM = 8
-#: Names of the entries' types in the source, their bytes, how one becomes a double, and how the
-#: e-th of those in words w of 32 bits does.
-_TYPES = {
-    "torch.float64": ("double", 8, "v", "__hiloint2double(w[2 * (e) + 1], w[2 * (e)])"),
-    "torch.float32": ("float", 4, "(double)v", "((double)__uint_as_float(w[e]))"),
-    "torch.float16": (
-        "unsigned short",
-        2,
-        "(double)from_half(v)",
-        "((double)from_half((unsigned short)(w[(e) / 2] >> 16 * ((e) % 2))))",
-    ),
-    "torch.bfloat16": (
-        "unsigned short",
-        2,
-        "(double)__uint_as_float((unsigned)v << 16)",
-        "((double)__uint_as_float((e) % 2 ? w[(e) / 2] & 0xffff0000u : w[(e) / 2] << 16))",
-    ),
-}
-
-#: How the e-th entry of 16 bits, e odd, becomes a double by shifts alone, times 1 / SCALE^2, and
-#: SCALE: its exponent is that of its type, counted from the smallest of a double. Infinities become
-#: finite.
-_SHIFTED = {
-    "torch.bfloat16": ("__hiloint2double((int)w[(e) / 2] >> 3 & 0x8fffe000, 0)", "0x1p448"),
-    "torch.float16": ("__hiloint2double((int)w[(e) / 2] >> 6 & 0x81fffc00, 0)", "0x1p504"),
-}
-
-_COMMON = r"""
-typedef ENTRY Entry;
-#define SIZE ((int)sizeof(Entry))
-
-__device__ __forceinline__ float from_half(unsigned short v) {
-  float out;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(v));
-  return out;
-}
-
-__device__ __forceinline__ double number(Entry v) { return TO_DOUBLE; }
-"""
-
-_FINISH = r"""
-// Add up what the teams have, in a fixed order, and write it where the host reads it.
-extern "C" __global__ void __launch_bounds__(1024) finish(
-    const double* __restrict__ partials, double* __restrict__ total, long long teams) {
-  __shared__ double sums[32][33];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int at = blockIdx.x * 32 + lane;
-  double sum = 0.0, other = 0.0;
-  if (at < 2 * (COLUMNS + 1)) {
-    long long t = warp;
-    for (; t + 32 < teams; t += 64) {
-      sum += partials[t * 2 * (COLUMNS + 1) + at];
-      other += partials[(t + 32) * 2 * (COLUMNS + 1) + at];
-    }
-    if (t < teams) sum += partials[t * 2 * (COLUMNS + 1) + at];
-  }
-  sums[warp][lane] = sum + other;
-  __syncthreads();
-  if (warp == 0 && at < 2 * (COLUMNS + 1)) {
-    sum = 0.0;
-    for (int w = 0; w < 32; w++) sum += sums[w][lane];
-    total[at] = sum;
-  }
-}
-"""
 
 
 class Kernels:
@@ -137,7 +76,7 @@ class Kernels:
         self.shared = self.plan.shared(columns, size) if stages else 0
         #: A kernel that asks for rows ahead stays; others are started anew as places get free.
         self.waves = 1 if stages else _WAVES
-        entry, _, to_double, unpack = _TYPES[str(X.dtype)]
+        entry, _, to_double, unpack = TYPES[str(X.dtype)]
         defined = {
             "ENTRY": entry,
             "TO_DOUBLE": to_double,
@@ -152,7 +91,7 @@ class Kernels:
             **own,
         }
         lines = [f"#define {name} {value}" for name, value in defined.items()]
-        source = "\n".join([*lines, _COMMON, body, _FINISH])
+        source = "\n".join([*lines, COMMON, body, FINISH])
         self.loaded = load_kernels(source, ("tilted", "finish"))
         self.driver = self.loaded.driver
         self.tilted, self.finish = (self.loaded.functions[name] for name in ("tilted", "finish"))
@@ -177,12 +116,20 @@ def _plan(X: Tensor, centred: bool) -> Plan | TilePlan | TurnedPlan:
 def _source_of(plan: Plan | TilePlan | TurnedPlan, X: Tensor) -> tuple[str, dict[str, str | int]]:
     """The source of a plan's kernel, and what is defined in it alone."""
     columns, size, (by_column, stride) = int(X.shape[1]), X.element_size(), layout(X)
+    names = "SHIFTED(w, e)", "SCALE", "INFINITE"
+    shifts = dict(zip(names, SHIFTED.get(str(X.dtype), NOT_SHIFTED), strict=True))
     if isinstance(plan, TilePlan):
-        aligned = int(_begins_at(X, 16))
-        return cuda_tiles.SOURCE, {"STAGES": plan.stages, "ROWS": plan.rows, "ALIGNED": aligned}
+        return cuda_tiles.SOURCE, {
+            **shifts,
+            "STAGES": plan.stages,
+            "ROWS": plan.rows,
+            "JOINED": plan.joined,
+            "BYTES": size,
+            "ALIGNED": int(_begins_at(X, 16)),
+        }
     if isinstance(plan, TurnedPlan):
-        shifted, scale = _SHIFTED.get(str(X.dtype), ("UNPACK(w, e)", "1.0"))
         return cuda_turned.SOURCE, {
+            **shifts,
             "STAGES": plan.stages,
             "ROWS": plan.tile,
             "TEAMS": plan.teams,
@@ -195,8 +142,6 @@ def _source_of(plan: Plan | TilePlan | TurnedPlan, X: Tensor) -> tuple[str, dict
             "READ_AT_ONCE": 2 * size if by_column else read_at_once(columns, size),
             "TAKEN_AT_ONCE": plan.taken or size,
             "PADDED": int(columns * size % 16 == 0),
-            "SHIFTED(w, e)": shifted,
-            "SCALE": scale,
         }
     fits = stride == columns and plan.shared(columns, size) <= shared_memory(X.device)
     stages = plan.stages if fits else 0
@@ -207,6 +152,7 @@ def _source_of(plan: Plan | TilePlan | TurnedPlan, X: Tensor) -> tuple[str, dict
         "TEAMS": plan.teams,
         "BATCH": plan.batch,
         "AHEAD": int(plan.ahead and not stages),
+        "EXPONENTIAL": "exponential" if columns <= _FEW_COLUMNS else "exp",
         "BY_COLUMN": int(by_column),
     }
 
@@ -262,7 +208,7 @@ _COMPILED: dict[tuple[object, ...], Kernels | None] = {}
 def kernels_for(X: Tensor, weighted: bool, centred: bool, scored: bool = False) -> Kernels | None:
     """Return the kernels of a table, compiled once; None where torch cannot compile them."""
     torch = importlib.import_module("torch")
-    if torch.version.cuda is None or str(X.dtype) not in _TYPES:
+    if torch.version.cuda is None or str(X.dtype) not in TYPES:
         return None
     by_column, stride = layout(X)
     size, dense = X.element_size(), stride == X.shape[1]

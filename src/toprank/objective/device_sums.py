@@ -31,8 +31,9 @@ _SAMPLE_ROWS = 4096
 _ROUGH_ENTRIES = 1 << 25
 #: Rows of a sparse tensor up to which starting kernels takes longer than they do.
 _RECORDED_ROWS = 1 << 20
-#: Masses within these bounds lost nothing: float64 reaches from 1e-308 to 1e308.
-_ROOM = (1e-260, 1e260)
+#: Masses within these bounds lost nothing: float64 reaches from 1e-308 to 1e308, and a kernel takes
+#: weights times 2^504 or less, and entries over the square of that (`toprank.blocks.cuda_turned`).
+_ROOM = (1e-100, 1e120)
 #: Weights are counted in whole quanta, so that no order of adding up can change a bit.
 _QUANTA = 2.0**60
 
