@@ -242,6 +242,27 @@ def test_a_hessian_by_kernels_is_that_of_products_of_matrices(d, kind, weighted,
         np.testing.assert_allclose(by_kernels, by_products, rtol=0, atol=2e-3 * size)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_outer_rows_drawn_by_their_slopes_tell_the_hessian_better(loss, weighted, gpu, monkeypatch):
+    rng = np.random.default_rng(3)
+    X = torch.as_tensor(rng.normal(size=(600_000, 4)) + 1.0, device=gpu).float()
+    y = torch.as_tensor(rng.random(600_000) < 0.15, device=gpu)
+    weight = torch.as_tensor(rng.integers(0, 3, 600_000), device=gpu) if weighted else None
+    ranker, coef, found = PNormPush(4, loss=loss), np.array([0.5, -0.3, 0.2, 0.1]), {}
+    for drawn in ("all", "evenly", "by slope"):
+        most = (1 << 20) if drawn == "all" else 20_000
+        monkeypatch.setattr(RootRows, "_most_drawn", most)
+        problem = ranker.problem_on(blocks.from_torch(X, y, weight), ranker._task())
+        if drawn == "by slope":
+            problem.value_grad(coef)
+        found[drawn] = problem.hessian(coef, exact=False)
+    size = np.sqrt(found["all"].diagonal())
+    far = {name: np.abs((one - found["all"]) / np.outer(size, size)) for name, one in found.items()}
+    assert np.max(far["by slope"]) <= 0.1
+    assert np.mean(far["by slope"]) <= 0.8 * np.mean(far["evenly"])
+
+
 def test_rows_of_a_gpu_are_added_up_bin_by_bin(gpu):
     rng = np.random.default_rng(0)
     X = torch.as_tensor(rng.normal(size=(4_000, 33)) + 1e3, device=gpu)

@@ -78,6 +78,31 @@ def _draw() -> JITFunction:
 
 
 @cache
+def _draw_by_size() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def draw_by_size(  # type: ignore[no-untyped-def]
+        sizes_at, kind_at, weight_at, about_at, total_at, out_at, n,
+        kind: tl.constexpr, weighted: tl.constexpr, height: tl.constexpr,
+    ):  # fmt: skip
+        rows = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
+        there = rows < n
+        chosen = there & ((tl.load(kind_at + rows, mask=there, other=0) != 0) == kind)
+        size = tl.abs(tl.load(sizes_at + rows, mask=there, other=0.0)) / tl.load(total_at)
+        chance = tl.minimum(tl.load(about_at) * size + tl.load(about_at + 1), 1.0)
+        turn = (rows + 1).to(tl.float64) * tl.load(about_at + 2)
+        chosen = chosen & ((turn - tl.floor(turn)) < chance)
+        count = 1.0 / chance
+        if weighted:
+            count *= tl.load(weight_at + rows, mask=there, other=0.0)
+        tl.store(out_at + rows, tl.where(chosen, count, 0.0).to(tl.float32), mask=there)
+
+    return draw_by_size
+
+
+@cache
 def _pack() -> JITFunction:
     triton = importlib.import_module("triton")
     tl: Tensor = importlib.import_module("triton.language")
@@ -230,6 +255,36 @@ def draw_rows(
         _draw()[(-(-len(scores) // _LOOKED_AT),)](
             scores, positive.view(torch.uint8), logs, about, count, len(scores),
             weighted=log_weight is not None, height=_LOOKED_AT, num_warps=_WARPS,
+        )  # fmt: skip
+    rows = count.nonzero()[:, 0]
+    return rows, count[rows]
+
+
+def draw_by_size(
+    sizes: Tensor, positive: Tensor, kind: bool, weight: Tensor | None, about: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return rows of one class that are drawn by their size, and how many rows each stands for.
+
+    Parameters
+    ----------
+    sizes : float64 tensor of shape (n,)
+        Those of the class sum to half of the sum of all, in absolute value.
+    positive : bool tensor of shape (n,)
+    kind : bool
+        Which class.
+    weight : float64 tensor of shape (n,), optional
+        How often each row counts.
+    about : float64 tensor
+        How many rows are drawn by their size, the chance of any row beside that, and `GOLDEN`.
+    """
+    torch = importlib.import_module("torch")
+    count = torch.empty(len(sizes), dtype=torch.float32, device=sizes.device)
+    total = (0.5 * sizes.abs().sum()).clamp(min=torch.finfo(torch.float64).tiny)
+    with torch.cuda.device(sizes.device):
+        _draw_by_size()[(-(-len(sizes) // _LOOKED_AT),)](
+            sizes, positive.view(torch.uint8), sizes if weight is None else weight, about, total,
+            count, len(sizes), kind=kind, weighted=weight is not None, height=_LOOKED_AT,
+            num_warps=_WARPS,
         )  # fmt: skip
     rows = count.nonzero()[:, 0]
     return rows, count[rows]

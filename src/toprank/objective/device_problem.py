@@ -17,7 +17,12 @@ import numpy as np
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign, to_array
-from toprank.blocks.kernels_moments import drawn_moments, sums_in_bins
+from toprank.blocks.kernels_moments import (
+    GOLDEN,
+    draw_by_size,
+    drawn_moments,
+    sums_in_bins,
+)
 from toprank.blocks.source import Block
 from toprank.blocks.tensors import OnDevice, unwrap
 from toprank.objective.binned_curvature import SPREADS, BinPairs
@@ -37,6 +42,11 @@ _ROWS = 10_000
 _ROWS_PER_FEATURE = 300
 _MORE_PER_FEATURE = {"torch": 1200, "compiled": 1 << 14, "sample": 1 << 11}
 _ENTRIES = {"torch": 1 << 24, "compiled": 1 << 27, "sample": 1 << 24}
+#: Outer rows are drawn by their slopes where there are so many times as many; then one inner row
+#: serves where so many did, and this share of the outer ones is drawn whatever their slopes.
+_DRAWN_FROM = 2
+_FEWER_INNER = 8
+_EVENLY = 0.1
 #: Bins of each class: the host sums over all pairs of them, which is what takes the time.
 _BINS = 128
 #: Rows whose sums over bins are taken at once by torch.
@@ -73,17 +83,22 @@ class RootRows:
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray] | None:
         """Return F and its gradient in the coefficients."""
-        scores = self.opened.kept_scores(coef).tensor
+        scores, self._slopes = self.opened.kept_scores(coef).tensor, None
         at_once = self._at_once(scores)
         if at_once is not None:
-            return at_once
+            value, grad, slopes = at_once
+            self._slopes = coef.tobytes(), slopes
+            return value, grad
         found = self.root.value_grad(scores)
         if found is None:
             return None
         return found[0], self.design.adjoint(OnDevice(found[1]))
 
-    def _at_once(self, scores: Tensor) -> tuple[float, FloatArray] | None:
-        """Value and gradient, waiting for the device once; None where that cannot be."""
+    #: Where the last evaluation was, and its slopes up to a factor.
+    _slopes: tuple[bytes, Tensor] | None = None
+
+    def _at_once(self, scores: Tensor) -> tuple[float, FloatArray, Tensor] | None:
+        """Value, gradient and slopes, waiting for the device once; None where that cannot be."""
         root = self.root.compiled
         begun = root.at_once(scores) if root and self.design.kernel == "triton" else None
         if root is None or begun is None:
@@ -91,31 +106,58 @@ class RootRows:
         facts, slopes = begun
         both = to_array(self.design.torch.cat([facts, self.design.weigh(slopes)]))
         read = root.read(both[: len(facts)])
-        return None if read is None else (read[0], read[1] * both[len(facts) :])
+        return None if read is None else (read[0], read[1] * both[len(facts) :], slopes)
 
     @property
     def _compiled(self) -> bool:
         """Whether compiled kernels sum the rows; entries of eight bytes may need all of them."""
         return self.design.kernel == "triton" and self.design.X.element_size() <= 4
 
+    @property
+    def _most_drawn(self) -> int:
+        """Rows of each class that a Hessian is estimated from."""
+        by = ("sample" if self.is_sample else "compiled") if self._compiled else "torch"
+        d = self.design.n_features
+        more = min(_MORE_PER_FEATURE[by] * d, _ENTRIES[by] // d)
+        return max(_ROWS, _ROWS_PER_FEATURE * d, more)
+
     @cached_property
     def _drawn(self) -> tuple[Tensor, Tensor, Tensor]:
         """Evenly spaced rows of each class that are present, which are inner, and their shares."""
-        torch, d = self.design.torch, self.design.n_features
-        by = ("sample" if self.is_sample else "compiled") if self._compiled else "torch"
-        more = min(_MORE_PER_FEATURE[by] * d, _ENTRIES[by] // d)
-        most = max(_ROWS, _ROWS_PER_FEATURE * d, more)
-        sides = (self.root.inner, self.root.outer)
-        rows = torch.cat([side[:: -(-len(side) // most)] for side in sides])
-        inner = self.positive[rows] != self.prices_positives
+        torch, most = self.design.torch, self._most_drawn
+        rows = torch.cat([_spaced(side, most) for side in (self.root.inner, self.root.outer)])
         one = torch.ones(len(rows), dtype=torch.float64, device=rows.device)
-        share = one if self.weight is None else self.weight[rows]
-        masses = [torch.where(side, share, 0.0).sum() for side in (inner, ~inner)]
-        return rows, inner, share / torch.where(inner, *masses)
+        return self._with_shares(rows, one if self.weight is None else self.weight[rows])
+
+    def _drawn_at(self, coef: FloatArray) -> tuple[Tensor, Tensor, Tensor]:
+        """The same at some coefficients: outer rows by their slopes, where they are many.
+
+        Most of the Hessian is theirs, and most of them have little part in it.
+        """
+        torch, most, n = self.design.torch, self._most_drawn, len(self.root.outer)
+        at, slopes = self._slopes or (b"", None)
+        few = self.is_sample or not self._compiled or n <= _DRAWN_FROM * most
+        if few or slopes is None or at != coef.tobytes():
+            return self._drawn
+        inner = _spaced(self.root.inner, max(_ROWS, most // _FEWER_INNER))
+        most = 2 * most - len(inner)  # as many in all
+        about = self.design.small(np.array([(1.0 - _EVENLY) * most, _EVENLY * most / n, GOLDEN]))
+        outer, count = draw_by_size(
+            slopes, self.positive, self.prices_positives, self.weight, about
+        )
+        alike = count.new_ones(len(inner)) if self.weight is None else self.weight[inner]
+        counts = torch.cat([alike.double(), count.double()])
+        return self._with_shares(torch.cat([inner, outer]), counts)
+
+    def _with_shares(self, rows: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows, which of them are inner, and the shares of each in its class."""
+        torch, inner = self.design.torch, self.positive[rows] != self.prices_positives
+        masses = [torch.where(side, counts, 0.0).sum() for side in (inner, ~inner)]
+        return rows, inner, counts / torch.where(inner, *masses)
 
     def hessian(self, coef: FloatArray) -> FloatArray:
         """Return an estimate of the Hessian from rows drawn, in bins of their scores."""
-        rows, inner, share = self._drawn
+        rows, inner, share = self._drawn_at(coef)
         torch, scores = self.design.torch, self.root.sign * self.opened.scores(coef).tensor[rows]
         place = _places(scores) + torch.where(inner, 0, _BINS)
         sums: _BinSums
@@ -218,17 +260,22 @@ class _CompiledSums(_BinSums):
         return middle - shift, drawn_moments(design.X, self.rows, weight, middles)
 
 
+def _spaced(rows: Tensor, most: int) -> Tensor:
+    """Evenly spaced ones of some rows, so many at the most."""
+    return rows[:: -(-len(rows) // most)]
+
+
 def _together(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Some of the rows at a time."""
     return zip(*(vector.split(_AT_ONCE) for vector in vectors), strict=True)
 
 
 def _places(scores: Tensor) -> Tensor:
-    """The bin of each score, as in `toprank.objective.binned_curvature`."""
+    """The bin of each score, about as in `toprank.objective.binned_curvature`."""
     some = scores[:: max(1, len(scores) // _SPREAD_SCORES)]
-    middle, spread = some.median(), (some - some.mean()).square_().mean().sqrt()
-    low = scores.min().maximum(middle - SPREADS * spread)
-    high = scores.max().minimum(middle + SPREADS * spread)
+    reach, middle = SPREADS * some.std(correction=0), some.mean()
+    lowest, highest = scores.aminmax()
+    low, high = lowest.maximum(middle - reach), highest.minimum(middle + reach)
     width = ((high - low) / _BINS).clamp(min=_TINY)
     places: Tensor = ((scores - low) / width).clamp(0.0, _BINS - 1.0).long()
     return places
@@ -291,8 +338,10 @@ class DeviceRootProblem(ScoredProblem):
 
     def coarse(self) -> TwoClassProblem | None:
         # an evaluation takes the host as long for a few rows as for a million
+        if self.data.is_sample:
+            return None
         coarse: TwoClassProblem | None = self._coarse
-        return None if self.data.is_sample else coarse
+        return coarse
 
     @property
     def has_sample(self) -> bool:
