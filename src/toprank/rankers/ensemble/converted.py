@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 from abc import abstractmethod
+from copy import copy
+from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -118,6 +120,12 @@ class ForestRanker(ConvertedTrees):
     last_estimators : int, optional
         How many trees an ensemble grows instead of ``n_estimators`` when it fits this member to
         all rows, after the folds.
+    shrinkage : float, default=0.0
+        Rows by which a node's share of positives is drawn to its parent's: the step from a node of
+        n rows to its child counts n / (n + shrinkage) times. Zero leaves the shares as they are.
+    smoothings : tuple of float, default=()
+        Shrinkages that an ensemble tries beside, on the same trees: the one of least log loss out
+        of fold is a further member.
     categorical_features, random_state, n_jobs
         As in `PushTrees`.
 
@@ -138,9 +146,13 @@ class ForestRanker(ConvertedTrees):
         "max_features": [StrOptions({"sqrt"}), Interval(Integral, 1, None, closed="left")],
         "max_samples": [Interval(Integral, 1, None, closed="left")],
         "last_estimators": [Interval(Integral, 1, None, closed="left"), None],
+        "shrinkage": [Interval(Real, 0, None, closed="left")],
+        "smoothings": [tuple],
     }
     max_features: str | int = "sqrt"  # files of earlier versions lack it
     last_estimators: int | None = None  # and this
+    shrinkage: float = 0.0  # and these
+    smoothings: tuple[float, ...] = ()
 
     def __init__(
         self,
@@ -151,6 +163,8 @@ class ForestRanker(ConvertedTrees):
         max_features: str | int = "sqrt",
         max_samples: int = 50_000,
         last_estimators: int | None = None,
+        shrinkage: float = 0.0,
+        smoothings: tuple[float, ...] = (),
         categorical_features: object = "from_dtype",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -161,6 +175,8 @@ class ForestRanker(ConvertedTrees):
         self.max_features = max_features
         self.max_samples = max_samples
         self.last_estimators = last_estimators
+        self.shrinkage = shrinkage
+        self.smoothings = smoothings
         self.categorical_features = categorical_features
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -183,8 +199,34 @@ class ForestRanker(ConvertedTrees):
             random_state=seed,
             n_jobs=self.n_jobs,
         ).fit(filled, rows.y, rows.weight)
-        trees = [_read_tree(tree.tree_, self.n_estimators) for tree in forest.estimators_]
-        return FlatForest.join(trees), 0.0
+        grown = [tree.tree_ for tree in forest.estimators_]
+        made = FlatForest.join([_read_tree(tree, self.n_estimators) for tree in grown])
+        # rows, not their weights, which need not be counts
+        n_rows = np.concatenate([tree.n_node_samples for tree in grown])
+        if self.smoothings:
+            self._smoothed = made.shrink(n_rows, self.smoothings)
+        if self.shrinkage > 0:
+            made = replace(made, value=made.shrink(n_rows, [self.shrinkage])[:, 0])
+        return made, 0.0
+
+    def part_smoothings(self) -> list[Self]:
+        """Return this fit and the same trees at each of the ``smoothings``, as forests apart."""
+        forests = [copy(self) for _ in range(1 + len(self.smoothings))]
+        for j, forest in enumerate(forests):
+            if j > 0:
+                forest._forest = replace(self._forest, value=self._smoothed[:, j - 1].copy())
+                forest.shrinkage = self.smoothings[j - 1]
+            forest.smoothings = ()
+            del forest._smoothed
+        return forests
+
+    def smoothed_scores(self, X: TableLike) -> FloatArray:
+        """Return the score of each row and those by each of the ``smoothings``, column by column.
+
+        For the fits to the folds alone: the smoothed shares of the nodes are no part of a file.
+        """
+        values = np.column_stack([self._forest.value, self._smoothed])
+        return self._log_odds(np.clip(self._forest.sums_of(self._numbers(X), values), 0.0, 1.0))
 
     def _log_odds(self, share: FloatArray) -> FloatArray:
         least = _LEAST_PART * min(self._share, 1.0 - self._share)

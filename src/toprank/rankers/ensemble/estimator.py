@@ -21,7 +21,7 @@ from toprank.rankers.callbacks import TakesCallbacks
 from toprank.rankers.common import ShownInterval, fits
 from toprank.rankers.ensemble.fit_steps import EnsembleRows, EnsembleSteps, check_members
 from toprank.rankers.ensemble.on_blocks import EnsembleOnBlocks
-from toprank.rankers.ensemble.out_of_fold import Budget, OutOfFold, Progress
+from toprank.rankers.ensemble.out_of_fold import Budget, OutOfFold, Progress, smoothed_members
 from toprank.rankers.ensemble.plan import EFFORTS, Member, TableShape
 from toprank.rankers.ensemble.weighing import measure_interval
 from toprank.rankers.held_out import held_out
@@ -277,6 +277,7 @@ class PushEnsemble(
         with workers.start_threads():
             work = OutOfFold(rows, self._folds, workers, budget, tell, self.on_error)
             runs = work.run([(name, self._single(one)) for name, one in members])
+            members += smoothed_members(runs)
             self._keep_runs(runs)
             self._combine(rows, runs)
             fitted = self._fit_weighted(rows, members, workers, {})
@@ -327,11 +328,12 @@ class PushEnsemble(
         with workers.start_threads():
             budget, tell = Budget(self.max_seconds, workers.n_jobs), self._teller(progress)
             work = OutOfFold(rows, folds, workers, budget, tell, self.on_error)
-            for run in work.run([(name, self._single(one)) for name, one in new]):
-                runs[run.name] = run
-            known.update(new)
+            found = work.run([(name, self._single(one)) for name, one in new])
+            runs.update((run.name, run) for run in found)
+            known.update(new + smoothed_members(found))
             self._folds = folds
-            kept = {name: model for name, model in before.items() if name not in dict(new)}
+            again = {run.name for run in found}
+            kept = {name: model for name, model in before.items() if name not in again}
             self._keep_runs(list(runs.values()))
             self._combine(rows, list(runs.values()))
             members = list(known.items())

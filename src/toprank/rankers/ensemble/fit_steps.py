@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,8 @@ from toprank.rankers.ensemble.combination import CombinationChoice
 from toprank.rankers.ensemble.out_of_fold import (
     Progress,
     Run,
-    fit_member,
-    for_all_rows,
+    fit_group,
+    of_one_fit,
     one_thread,
 )
 from toprank.rankers.ensemble.plan import EFFORTS, Member, TableShape, auto_folds, auto_members
@@ -210,9 +211,9 @@ class EnsembleSteps(EnsembleScores):
         """Fit the members that have a weight to all rows, those that are not known already."""
         wanted = [(n, one) for n, one in members if self.weights_.get(n, 0.0) > 0]
         left = [(name, one) for name, one in wanted if name not in known]
-        missing = [(name, for_all_rows(self._single(one))) for name, one in left]
-        models = list(workers.map(lambda member: fit_member(member[1], rows), missing))
-        made = dict(zip((name for name, _ in missing), models, strict=True)) | known
+        missing = of_one_fit([(name, self._single(one)) for name, one in left])
+        models = workers.map(lambda group: fit_group(group, rows), missing)
+        made = dict(chain.from_iterable(models)) | known
         return [(name, made[name]) for name, _ in wanted]
 
     def _keep_members(self, members: list[Member], fitted: list[Member]) -> None:

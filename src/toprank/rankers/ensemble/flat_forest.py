@@ -95,6 +95,35 @@ class FlatForest:
         add_leaves(np.ascontiguousarray(X, dtype=np.float64), *self._arrays, out)
         return out
 
+    def sums_of(self, X: FloatArray, values: FloatArray) -> FloatArray:
+        """Return the sums by several values of the leaves, one column each, in one walk."""
+        if self._are_few(X):
+            leaves = self._leaves_of_few(np.asarray(X, dtype=np.float64))
+            return values[leaves.reshape(len(self.roots), len(X))].sum(axis=0)
+        from toprank.rankers.ensemble.flat_kernels import add_leaf_values
+
+        out = np.zeros((len(X), values.shape[1]))
+        walks = self._arrays[:5]
+        add_leaf_values(np.ascontiguousarray(X, dtype=np.float64), *walks, values, out)
+        return out
+
+    def shrink(self, n_rows: NDArray[np.int64], strengths: Sequence[float]) -> FloatArray:
+        """Return the values of the nodes, drawn towards those of their parents, a column each.
+
+        The step from a node that n training rows reach to its child counts n / (n + strength)
+        times (hierarchical shrinkage): what few rows said counts for little.
+        """
+        strength = np.asarray(strengths, dtype=np.float64)
+        value = np.repeat(self.value[:, None], len(strength), axis=1)
+        nodes = self.roots
+        while len(nodes := nodes[self.left[nodes] >= 0]):
+            part = 1.0 / (1.0 + strength / n_rows[nodes, None])
+            for children in (self.left[nodes], self.right[nodes]):
+                step = self.value[children] - self.value[nodes]
+                value[children] = value[nodes] + part * step[:, None]
+            nodes = np.concatenate([self.left[nodes], self.right[nodes]])
+        return value
+
     def contributions(self, X: FloatArray) -> FloatArray:
         """Return what the splits by each column change on each row's ways down.
 
@@ -128,11 +157,16 @@ class FlatForest:
             node[walks] = child
             walks = walks[self.left[child] >= 0]
 
-    def _sums_of_few(self, X: FloatArray) -> FloatArray:
-        """The same, to the last bit, without loading what compiles."""
+    def _leaves_of_few(self, X: FloatArray) -> NodeNumbers:
+        """Where every walk ends."""
         leaves = np.repeat(self.roots, len(X))
         for walks, _, child in self._walk_levels(X):
             leaves[walks] = child
+        return leaves
+
+    def _sums_of_few(self, X: FloatArray) -> FloatArray:
+        """The same, to the last bit, without loading what compiles."""
+        leaves = self._leaves_of_few(X)
         # one tree after the other, as the compiled walk adds them
         added = np.cumsum(self.value[leaves].reshape(len(self.roots), len(X)), axis=0)
         return added[-1] if len(added) else np.zeros(len(X))
@@ -185,11 +219,18 @@ class FlatForest:
 def mean_values(
     left: np.ndarray, right: AnyArray, value: FloatArray, count: FloatArray
 ) -> FloatArray:
-    """Return the values with those of splits replaced by the weighted means of their leaves."""
-    value, count = value.copy(), count.astype(np.float64).copy()
-    for node in np.flatnonzero(left >= 0)[::-1]:
-        below = [left[node], right[node]]
+    """Return the values of a tree with those of splits replaced by the means of their leaves.
+
+    The root comes first; ``count`` weighs the leaves.
+    """
+    value, count = value.copy(), count.astype(np.float64)
+    levels = [np.zeros(1, dtype=np.int64)]
+    while len(nodes := levels[-1][left[levels[-1]] >= 0]):
+        levels[-1] = nodes
+        levels.append(np.concatenate([left[nodes], right[nodes]]))
+    for nodes in levels[-2::-1]:
+        below = np.stack([left[nodes], right[nodes]])
         weight = count[below] + 1e-300
-        value[node] = float(value[below] @ weight / weight.sum())
-        count[node] = float(count[below].sum())
+        value[nodes] = (value[below] * weight).sum(axis=0) / weight.sum(axis=0)
+        count[nodes] = count[below].sum(axis=0)
     return value

@@ -44,6 +44,31 @@ def add_leaves(
 
 
 @_jit
+def add_leaf_values(
+    X: FloatArray,
+    roots: NodeNumbers,
+    left: NodeNumbers,
+    right: NodeNumbers,
+    feature: NodeNumbers,
+    threshold: FloatArray,
+    values: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Add several values of the leaf that each row reaches in each tree, a column each."""
+    n, k = X.shape[0], values.shape[1]
+    for first in range(0, n, _AT_A_TIME):
+        last = min(n, first + _AT_A_TIME)
+        for root in roots:
+            for r in range(first, last):
+                node = root
+                while left[node] >= 0:
+                    x = X[r, feature[node]]
+                    node = right[node] if x > threshold[node] else left[node]
+                for j in range(k):
+                    out[r, j] += values[node, j]
+
+
+@_jit
 def add_paths(
     X: FloatArray,
     roots: NodeNumbers,

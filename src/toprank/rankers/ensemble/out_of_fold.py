@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Called as progress(step, done, total).
 Progress = Callable[[str, int, int], None]
+#: What the name of a smoothed member ends in.
+_SMOOTHED = ", smoothed"
 #: Where members give probabilities only: those at 0 and 1 count as this close to it.
 _CLOSEST = 1e-4
 
@@ -64,14 +66,26 @@ def for_all_rows(estimator: BaseEstimator) -> BaseEstimator:
     """Return a member as it is fitted after the folds: with more trees, where it says how many.
 
     That fit is one of several, so more trees cost little there, and it is the one that scores.
+    Other smoothings have been tried by then.
     """
-    trees = getattr(estimator, "last_estimators", None)
-    return estimator if trees is None else clone(estimator).set_params(n_estimators=trees)
+    trees, other = getattr(estimator, "last_estimators", None), {}
+    if trees is not None:
+        other["n_estimators"] = trees
+    if getattr(estimator, "smoothings", ()):
+        other["smoothings"] = ()
+    return clone(estimator).set_params(**other) if other else estimator
 
 
 def _times_the_trees(estimator: BaseEstimator) -> float:
     trees = getattr(estimator, "last_estimators", None)
     return 1.0 if trees is None else trees / estimator.n_estimators
+
+
+def _tried_scores(model: BaseEstimator, X: TableLike) -> FloatArray:
+    """The scores of a member, and those at other smoothings where it has some, column by column."""
+    if getattr(model, "smoothings", ()):
+        return np.asarray(model.smoothed_scores(X))
+    return member_scores(model, X)[:, None]
 
 
 def one_thread(estimator: object) -> BaseEstimator:
@@ -95,6 +109,8 @@ class Run:
     """What became of one member: its scores out of fold, its seconds, why it was dropped.
 
     ``last`` is how many times the work of a fold its last fit is by its trees, rows apart.
+    ``smoothed`` has the scores at other smoothings, a column each, where the member has some.
+    ``member`` is what to fit to all rows where it came out of another's folds.
     """
 
     name: str
@@ -104,12 +120,65 @@ class Run:
     dropped: str = ""
     error: Exception | None = None
     last: float = 1.0
+    smoothed: FloatArray | None = None
+    member: BaseEstimator | None = None
+
+    @classmethod
+    def start(cls, name: str, estimator: BaseEstimator, n: int) -> Run:
+        """Return a run without scores yet."""
+        run = cls(name, np.zeros(n), np.zeros(n), last=_times_the_trees(estimator))
+        if tried := len(getattr(estimator, "smoothings", ())):
+            run.smoothed = np.zeros((n, tried))
+        return run
 
     @property
     def mean_scores(self) -> FloatArray:
         """The mean score of each row over the folds that tested it; NaN where none did."""
         with np.errstate(invalid="ignore"):
             return np.where(self.hits > 0, self.scores / self.hits, np.nan)
+
+    def best_smoothed(self, rows: Rows, estimator: BaseEstimator) -> Run:
+        """Return the run of the same trees at the smoothing of least log loss.
+
+        Not by a metric of lists: what the shares of leaves are worth as probabilities is known
+        from all rows, and hangs less on the few at the top.
+        """
+        assert self.smoothed is not None
+        tested = np.flatnonzero(self.hits > 0)
+        odds = self.smoothed[tested] / self.hits[tested, None]
+        sign = np.where(rows.y[tested] == np.unique(rows.y)[-1], 1.0, -1.0)
+        weight = None if rows.weight is None else rows.weight[tested]
+        losses = np.average(np.logaddexp(0.0, -sign[:, None] * odds), axis=0, weights=weight)
+        best = int(np.argmin(losses))
+        taken = {"shrinkage": estimator.smoothings[best], "smoothings": ()}
+        member = clone(estimator).set_params(**taken)
+        scores = self.smoothed[:, best]
+        return Run(f"{self.name}{_SMOOTHED}", scores, self.hits, last=self.last, member=member)
+
+
+def smoothed_members(runs: Sequence[Run]) -> list[Member]:
+    """Return the members that came out of the folds of others."""
+    return [(run.name, run.member) for run in runs if run.member is not None]
+
+
+def of_one_fit(members: Sequence[Member]) -> list[list[Member]]:
+    """Return the members in groups: a forest and the same one smoothed need one fit."""
+    groups: dict[str, list[Member]] = {}
+    for name, one in members:
+        forest = name.removesuffix(_SMOOTHED) if hasattr(one, "shrinkage") else name
+        groups.setdefault(forest, []).append((name, one))
+    return list(groups.values())
+
+
+def fit_group(members: Sequence[Member], rows: Rows) -> list[Member]:
+    """Fit members that need one fit to all rows."""
+    names, (first, *others) = zip(*members, strict=True)
+    template = for_all_rows(first)
+    if not others:
+        return [(names[0], fit_member(template, rows))]
+    smoothings = tuple(one.shrinkage for one in others)
+    model = fit_member(clone(template).set_params(smoothings=smoothings), rows)
+    return list(zip(names, model.part_smoothings(), strict=True))
 
 
 class Budget:
@@ -160,18 +229,21 @@ class OutOfFold:
         self._done = 0
 
     def run(self, members: Sequence[Member]) -> list[Run]:
-        """Return one run per member, in their order; the first is never short of time."""
+        """Return one run per member, in their order, then those of smoothed ones.
+
+        The first is never short of time.
+        """
         n, self._total = len(self.rows), len(members) * len(self.folds)
-        runs = [
-            Run(name, np.zeros(n), np.zeros(n), last=_times_the_trees(one)) for name, one in members
-        ]
+        runs = [Run.start(name, one, n) for name, one in members]
         tasks = [(i, k) for i in range(len(members)) for k in range(len(self.folds))]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows says the same, once
             work = self.workers.map(lambda task: self._one(members, runs, *task), tasks)
             for _ in work:
                 pass
-        return runs
+        pairs = zip(runs, (one for _, one in members), strict=True)
+        whole = [(run, one) for run, one in pairs if run.smoothed is not None and not run.dropped]
+        return runs + [run.best_smoothed(self.rows, one) for run, one in whole]
 
     def _one(self, members: Sequence[Member], runs: list[Run], i: int, k: int) -> None:
         go_on()
@@ -184,7 +256,7 @@ class OutOfFold:
             start = time.perf_counter()
             try:
                 model = fit_member(members[i][1], self.rows.take(train))
-                scores = member_scores(model, self.rows.take(test).X)
+                scores = _tried_scores(model, self.rows.take(test).X)
                 self._keep(run, test, scores, time.perf_counter() - start)
             except Exception as error:  # whatever a member raises is its own
                 self._drop(run, k, error)
@@ -194,8 +266,10 @@ class OutOfFold:
 
     def _keep(self, run: Run, test: IntArray, scores: FloatArray, seconds: float) -> None:
         with self._lock:
-            np.add.at(run.scores, test, scores)
+            np.add.at(run.scores, test, scores[:, 0])
             np.add.at(run.hits, test, 1.0)
+            if run.smoothed is not None:
+                np.add.at(run.smoothed, test, scores[:, 1:])
             run.seconds.append(seconds)
             if len(run.seconds) == len(self.folds):
                 self.budget.promise(run)

@@ -30,6 +30,8 @@ _MANY_TRIED = 32
 _FEW_POSITIVES = 100
 #: Fewer positives than these, and fewer rows, get more trees of the forests.
 _SMALL_TOP, _SMALL_TABLE = 200, 5_000
+#: What is tried to smooth the extra trees by, in rows.
+_SMOOTHINGS = (10.0, 30.0, 100.0, 300.0)
 #: Positives are rare below this share of the rows.
 _RARE_SHARE = 0.25
 
@@ -206,7 +208,7 @@ def auto_members(
         first, *others = ((f"trees, p = {p:g}", PushTrees(p, **trees)) for p in effort.powers)
         members.append(first)
     # to the last row: with leaves of two, averages of random cuts blur the top of the list
-    deep = {"min_samples_leaf": 1, **drawn}
+    deep = {"min_samples_leaf": 1, "smoothings": _SMOOTHINGS, **drawn}
     forests = (effort.few_forests if table.has_small_top else None) or effort.forests
     members.append(("extra trees", ForestRanker(n_estimators=forests.first, **deep)))
     has_catboost, rare = is_installed("catboost"), table.has_rare_positives
