@@ -78,8 +78,10 @@ class PushEnsemble(
 
         Wide extra trees try half of the columns at every split, 32 at most, where the others try
         the root of their number: they find the few columns that matter among many that do not.
-        In "good" there are 80 where less than a quarter of the rows are positives, and there,
-        beside CatBoost, no binary trees, which hardly add anything then.
+        In "good" there are some where less than a quarter of the rows are positives, and there,
+        beside CatBoost, no binary trees, which hardly add anything then. A forest of extra trees
+        is two members: as it is, and smoothed, the shares of its leaves drawn towards those of the
+        nodes above them, as far as the log loss out of fold says.
         Tables of fewer than 2,000 rows get at least five folds; those with fewer than 100 positives
         get 300 trees of CatBoost in "good", others 120. Of more than 100,000 rows (fast), 300,000
         (good) or 1,000,000 (best) so many are drawn, class by class, to weigh the members by; the
