@@ -277,10 +277,11 @@ def test_average_precision_allows_for_errors_that_the_sample_has_missed():
     assert top.error == pytest.approx(average_precision(y, s) - worse, abs=0.005)
     assert top.hit == pytest.approx(better - average_precision(y, s), abs=0.005)
     pairs, units = PairShare(wide=True, shortfall=3.0), (40.0, 40.0)
-    # none seen: (1 - u)^2 = z^2 w (1 - u) at errors of w = 0.4 of the heaviest
+    # none seen: (1 - u)^2 = z^2 w sqrt(u) (1 - u) at errors of w = 0.45 of the heaviest
     top = TopRows(error=0.08)
     low, high = score_interval(1.0, VarianceEstimate(0.0, 1.0), pairs, units, 0.95, top=top)
-    assert (low, high) == (pytest.approx(1 - 1.959964**2 * 0.4 * 0.08, rel=1e-6), 1.0)
+    assert high == 1.0
+    assert 1 - low == pytest.approx(1.959964**2 * 0.45 * 0.08 * np.sqrt(low), rel=1e-6)
 
     def lower_end(variance, heaviest):
         spread = VarianceEstimate(variance, 30.0)
@@ -427,10 +428,37 @@ def test_one_row_that_makes_the_risk_of_rows_that_stand_for_others_does_not_lift
 
 
 def test_errors_lighter_than_the_variance_shows_are_believed_the_less():
-    # of 0.05 the heaviest errors weigh 0.4 times as much, and what they take has the variance
-    # 0.02 * 0.2: the sample shows 2.5 times that
-    low = _below_heavy_errors(0.8, VarianceEstimate(0.01, 7.0), 0.05, 0.95)
-    squared = t.ppf(0.975, 7.0) ** 2 * 0.02 / 2.5
-    assert (0.8 - low) ** 2 == pytest.approx(squared * (1 - low), rel=1e-9)
+    # of 0.05 the heaviest errors weigh 0.45 times as much, and what they take has the variance
+    # 0.0225 * 0.2: the sample shows 2 times that, 0.009
+    low = _below_heavy_errors(0.8, VarianceEstimate(0.009, 7.0), 0.05, 0.95)
+    squared = t.ppf(0.975, 7.0) ** 2 * 0.0225 / 2
+    assert (0.8 - low) ** 2 == pytest.approx(squared * np.sqrt(low / 0.8) * (1 - low), rel=1e-9)
     none = _below_heavy_errors(1.0, VarianceEstimate(0.0, 7.0), 0.05, 0.95)
-    assert 1 - none == pytest.approx(norm.ppf(0.975) ** 2 * 0.02, rel=1e-6)
+    assert 1 - none == pytest.approx(norm.ppf(0.975) ** 2 * 0.0225 * np.sqrt(none), rel=1e-6)
+
+
+def test_errors_that_were_missed_take_less_from_a_smaller_share():
+    # one of ten positives found, and a heavy error would take half of it: what is left is not 0
+    for share in (1e-9, 0.01, 0.1, 0.4):
+        spread = VarianceEstimate(share**2 / 4, 9.0)
+        low = _below_heavy_errors(share, spread, share / 2, 0.95)
+        assert 0 < low < share / 2
+    # over groups they take from any share alike: (u - low)^2 = z^2 0.4 w (1 - low), or nothing left
+    spread = VarianceEstimate(0.0, 9.0)
+    low = _below_heavy_errors(0.8, spread, 0.05, 0.95, over_groups=True)
+    assert (0.8 - low) ** 2 == pytest.approx(norm.ppf(0.975) ** 2 * 0.02 * (1 - low), rel=1e-9)
+    assert _below_heavy_errors(0.1, spread, 0.05, 0.95, over_groups=True) == 0
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    ("positives", "separation", "truth"), [(10, 1.0, 0.0419), (20, 1.0, 0.0419), (40, 1.5, 0.1157)]
+)
+def test_neither_end_of_a_small_average_precision_misses_far_more_often_than_the_other(
+    positives, separation, truth
+):
+    """One in a hundred positive: lower ends never missed while errors took from any share alike."""
+    setting = ScoreSetting(positives, 0.01, "normal", separation=separation)
+    found = coverage("average_precision", setting, draws=600, truth=truth)
+    assert found.covered > 0.92
+    assert found.above > 0

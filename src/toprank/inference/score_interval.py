@@ -21,9 +21,10 @@ leaves them out can be missed by the upper end alone, which then has most of the
 
 The average precision has errors of very different weight: a negative above all rows costs more
 than a hundred at the end of the list. Its lower end allows for errors that weigh some of that, as
-far as those in the sample do not show that they weigh less. It is also never less than that of a
-list in reverse. A positive above all rows, where few are found, brings more than all others: the
-upper end does not allow for those that the sample has missed, and a note says where they count.
+far as those in the sample do not show that they weigh less, and less where the share is smaller, of
+which there is less to take. It is also never less than that of a list in reverse. A positive above
+all rows, where few are found, brings more than all others: the upper end does not allow for those
+that the sample has missed, and a note says where they count.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def score_interval(
     if top is not None:
         known = VarianceEstimate(larger * spread.variance, freedom)
         if top.error > 0:
-            low = min(low, _below_heavy_errors(share, known, top.error, level))
+            low = min(low, _below_heavy_errors(share, known, top.error, level, over_groups))
         # the share of positives, which decides how small it can be, is itself drawn with groups
         low = _above_reverse(share, low, top, 0.0 if over_groups else top.least)
     return low, high
@@ -176,26 +177,45 @@ def _reach(
 #: What an error that the sample has missed weighs, of the heaviest there may be; and how many must
 #: be seen until lighter ones are half believed. By simulation: normal scores and t scores with the
 #: classes 0 to 8 apart, and in reverse; 5 to 200 positives, 0.4% to 50% of the rows.
-_WEIGHT, _ERRORS_TO_TRUST = 0.4, 16.0
+_WEIGHT, _ERRORS_TO_TRUST = 0.45, 16.0
+#: The weight over groups, where it does not fall with the share: a group's rows may move together.
+_WEIGHT_OVER_GROUPS = 0.4
 
 
 def _below_heavy_errors(
-    share: float, spread: VarianceEstimate, heaviest: float, level: float
+    share: float,
+    spread: VarianceEstimate,
+    heaviest: float,
+    level: float,
+    over_groups: bool = False,
 ) -> float:
     r"""The smallest share that rare errors of the same weight w leave possible.
 
-    What they take has the variance w (1 - u), so that the score interval ends where
-    :math:`(\hat u - u)^2 = z^2 w (1 - u)`. Where the sample shows more variance than that, these
-    errors are no longer what it has missed.
+    What they take has the variance w (1 - u), and where the share is smaller, there is less to take
+    from: by simulation w then falls as the root of it. The score interval ends where
+
+    .. math:: (\hat u - u)^2 = z^2 w \sqrt{u / \hat u} (1 - u)
+
+    Where the sample shows more variance than that, these errors are no longer what it has missed.
+    Over few groups that are alike, so small a weight of small shares covers too little: 90%.
     """
-    weight, lost = _WEIGHT * heaviest, 1 - share
+    of_heaviest, power = (_WEIGHT_OVER_GROUPS, 0.0) if over_groups else (_WEIGHT, 0.5)
+    weight, lost = of_heaviest * heaviest, 1 - share
     ratio = spread.variance / (weight * lost) if lost > 0 else 0.0
     trust = _believed(count_errors(share, spread.variance), _ERRORS_TO_TRUST)
     factor = 1 - trust * (1 - ratio) if ratio < 1 else 1 / ratio
     normal = student_reach(math.inf, level)
     reach = normal + (student_reach(spread.freedom, level) - normal) * min(1.0, ratio)
     step = factor * reach**2 * weight
-    return max(0.0, share - step / 2 - math.sqrt(step * lost + step**2 / 4))
+
+    def excess(low: float) -> float:
+        taken = step * (low / share) ** power
+        # both terms hold the distance from one, which is zero at the end
+        return (share - low) ** 2 - taken * (1 - low) if lost > 0 else 1 - low - taken
+
+    if excess(0.0) <= 0:
+        return 0.0
+    return float(brentq(excess, 0.0, share, xtol=1e-14 * share, rtol=1e-12))
 
 
 def _above_reverse(share: float, low: float, top: TopRows, least: float) -> float:
