@@ -373,7 +373,11 @@ FIGURES = {
 ELSEWHERE = (
     (5, "python benchmarks/gpu.py", "on a machine with a GPU"),
     (8, "python benchmarks/scale.py parquet", "20,000,000 x 20 rows of Parquet"),
-    (8, "python benchmarks/clusters.py", "Dask and Spark against memory"),
+    (
+        8,
+        "python benchmarks/clusters.py --rows 20_000_000 --columns 20",
+        "Dask and Spark against memory; without options, 2,000,000 x 30",
+    ),
 )
 
 
