@@ -5,10 +5,12 @@
 
 The rivals of smooth metrics take the metric and the standard error of its leave-one-out values:
 the normal law, the normal law on the logit scale, and Student's law there with the rows of the
-smaller class less one. Those of a precision take the rows above the cut as trials: the intervals of
-Wilson, and of Clopper and Pearson. "wider" is the width over that of the narrowest rival that holds
-the true value in 93.5% of the samples or more, here and in the look-alike where there is one, and
-empty where none does. "elsewhere" is what the narrowest rival that covers here covers there.
+smaller class less one; of a part of the ROC curve also Newcombe's score interval (2006, method 5)
+with the rows that lie in the part. Those of a precision take the rows above the cut as trials: the
+intervals of Wilson, and of Clopper and Pearson. "wider" is the width over that of the narrowest
+rival that holds the true value in 93.5% of the samples or more, here and in the look-alike where
+there is one, and empty where none does. "elsewhere" is what the narrowest rival that covers here
+covers there.
 
 A look-alike has rows that are rarely above all others: each positive (of random scores) or
 negative (of near-perfect ones) with the chance 1 / m, if there are m of them. In (1 - 1 / m)^m of
@@ -29,10 +31,12 @@ from typing import Any
 import numpy as np
 from error_bars_fast import Samples, average_precision_samples, is_fast
 from scipy import stats
+from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from toprank._arrays import BoolArray, FloatArray
 from toprank.inference import interval
+from toprank.inference.auc_models import pair_share_variance
 from toprank.metrics.registry import METRICS as KNOWN
 from toprank.simulate import ScoreSetting
 from toprank.simulate.error_bars import true_value
@@ -40,6 +44,7 @@ from toprank.simulate.error_bars import true_value
 METRICS: dict[str, dict[str, Any]] = {
     "average_precision": {},
     "pnorm_risk": {"p": 4, "normalize": True},
+    "partial_auc": {"max_fpr": 0.1},
     "precision_at": {"k": 0.05},
 }
 SETTINGS = (
@@ -52,12 +57,21 @@ SETTINGS = (
     ScoreSetting(40, 0.1, "ties"),
     ScoreSetting(200, 0.1, "normal"),
 )
+#: Of partial areas: those that were once more than 1.25 times as wide as another, and three more.
+PARTS = (
+    *(ScoreSetting(n, 0.5, "near-perfect") for n in (20, 40, 200)),
+    *(ScoreSetting(n, 0.1, "random") for n in (20, 40)),
+    ScoreSetting(40, 0.1, "normal"),
+    ScoreSetting(20, 0.1, "t3"),
+    ScoreSetting(40, 0.5, "ties"),
+)
 NEAR_PERFECT = (ScoreSetting(20, 0.1, "near-perfect"), ScoreSetting(200, 0.5, "near-perfect"))
 #: Where samples differ from others by rows that they hardly ever hold: whether by positives.
 RARELY_ON_TOP = {
     ("average_precision", ScoreSetting(10, 0.01, "random")): True,
     **{("average_precision", setting): False for setting in NEAR_PERFECT},
     **{("pnorm_risk", setting): False for setting in NEAR_PERFECT},
+    **{("partial_auc", setting): False for setting in PARTS if setting.law == "near-perfect"},
 }
 #: Another share of hits among as few rows at the top.
 ELSEWHERE = {
@@ -107,6 +121,26 @@ def on_logit(value: float, error: float, reach: float) -> Ends:
     return float(expit(low)), float(expit(high))
 
 
+def newcombe_of_part(value: float, setting: ScoreSetting, part: float) -> Ends:
+    """Newcombe's interval of the share of pairs in order in the first part of the curve."""
+    positives, negatives = setting.positives, part * (setting.rows - setting.positives)
+    counts = (positives, negatives, (positives + negatives) / 2)
+    # a share of part / 2, that of random scores, is a partial area of 1 / 2 by McClish
+    share = float(np.clip((2 * value - 1) * (1 - part / 2) + part / 2, 0.0, 1.0))
+    squared = float(stats.norm.isf((1 - LEVEL) / 2)) ** 2
+
+    def end(seen: float) -> float:
+        def excess(low: float) -> float:
+            variance = squared * pair_share_variance(low, *counts)
+            return (seen - low) ** 2 - variance if seen < 1 else 1 - low - variance / (1 - low)
+
+        return float(brentq(excess, 0.0, min(seen, 1 - 1e-12))) if seen > 0 else 0.0
+
+    ends = np.array([end(share), 1 - end(1 - share)])
+    low, high = (1 + (ends - part / 2) / (1 - part / 2)) / 2
+    return float(low), float(high)
+
+
 def of_trials(value: float, rows: int, method: str) -> Ends:
     """The interval of a share of so many trials."""
     found = stats.binomtest(round(value * rows), rows).proportion_ci(LEVEL, method)
@@ -124,7 +158,12 @@ def rivals(metric: str, setting: ScoreSetting) -> dict[str, Callable[[float, flo
         }
     fewest = min(setting.positives, setting.rows - setting.positives)
     student = float(stats.t.isf((1 - LEVEL) / 2, fewest - 1))
+    of_part: dict[str, Callable[[float, float], Ends]] = {}
+    if metric == "partial_auc":
+        part = METRICS[metric]["max_fpr"]
+        of_part = {"Newcombe": lambda value, _: newcombe_of_part(value, setting, part)}
     return {
+        **of_part,
         "normal": lambda value, error: around(value, error, normal),
         "logit": lambda value, error: on_logit(value, error, normal),
         "logit, Student": lambda value, error: on_logit(value, error, student),
@@ -227,7 +266,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"| {' | '.join(TITLES)} |\n{'|---' * len(TITLES)}|")
     for metric in options.metrics:
-        for setting in SETTINGS:
+        for setting in PARTS if metric == "partial_auc" else SETTINGS:
             print(line(metric, setting, options.draws), flush=True)
 
 
