@@ -78,7 +78,7 @@ def test_smoothings_are_the_forests_that_would_be_grown_with_them(monkeypatch, n
         patch.setattr("toprank.rankers.ensemble.flat_forest._FEW_WALKS", 50_000)
         patch.delitem(sys.modules, "numba", raising=False)
         np.testing.assert_allclose(many.smoothed_scores(X), expected, rtol=1e-12)
-    for one, other in zip(many.part_smoothings(), alone, strict=True):
+    for one, other in zip(many.separate_smoothings(), alone, strict=True):
         np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
         assert one.get_params() == other.get_params()
         assert set(vars(one)) == set(vars(other))  # nothing of it goes into a file

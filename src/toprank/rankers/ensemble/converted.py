@@ -124,8 +124,8 @@ class ForestRanker(ConvertedTrees):
         Rows by which a node's share of positives is drawn to its parent's: the step from a node of
         n rows to its child counts n / (n + shrinkage) times. Zero leaves the shares as they are.
     smoothings : tuple of float, default=()
-        Shrinkages that an ensemble tries beside, on the same trees: the one of least log loss out
-        of fold is a further member.
+        Shrinkages that an ensemble tries on the same trees. The one with the least log loss out of
+        fold becomes a further member.
     categorical_features, random_state, n_jobs
         As in `PushTrees`.
 
@@ -209,8 +209,8 @@ class ForestRanker(ConvertedTrees):
             made = replace(made, value=made.shrink(n_rows, [self.shrinkage])[:, 0])
         return made, 0.0
 
-    def part_smoothings(self) -> list[Self]:
-        """Return this fit and the same trees at each of the ``smoothings``, as forests apart."""
+    def separate_smoothings(self) -> list[Self]:
+        """Return this forest, and one more per smoothing: the same trees with smoothed shares."""
         forests = [copy(self) for _ in range(1 + len(self.smoothings))]
         for j, forest in enumerate(forests):
             if j > 0:
@@ -221,7 +221,7 @@ class ForestRanker(ConvertedTrees):
         return forests
 
     def smoothed_scores(self, X: TableLike) -> FloatArray:
-        """Return the score of each row and those by each of the ``smoothings``, column by column.
+        """Return the scores of the rows: a column without smoothing, then one per smoothing.
 
         For the fits to the folds alone: the smoothed shares of the nodes are no part of a file.
         """

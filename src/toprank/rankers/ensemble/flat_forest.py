@@ -87,28 +87,20 @@ class FlatForest:
 
     def sums(self, X: FloatArray) -> FloatArray:
         """Return the sum of the leaves of each row."""
-        if self._are_few(X):
-            return self._sums_of_few(np.asarray(X, dtype=np.float64))
-        from toprank.rankers.ensemble.flat_kernels import add_leaves
-
-        out = np.zeros(len(X))
-        add_leaves(np.ascontiguousarray(X, dtype=np.float64), *self._arrays, out)
-        return out
+        return self.sums_of(X, self.value.reshape(-1, 1))[:, 0]
 
     def sums_of(self, X: FloatArray, values: FloatArray) -> FloatArray:
-        """Return the sums by several values of the leaves, one column each, in one walk."""
+        """Return the sums by several values of the leaves, one column per value, in one walk."""
         if self._are_few(X):
-            leaves = self._leaves_of_few(np.asarray(X, dtype=np.float64))
-            return values[leaves.reshape(len(self.roots), len(X))].sum(axis=0)
-        from toprank.rankers.ensemble.flat_kernels import add_leaf_values
+            return self._sums_of_few(np.asarray(X, dtype=np.float64), values)
+        from toprank.rankers.ensemble.flat_kernels import add_leaves
 
         out = np.zeros((len(X), values.shape[1]))
-        walks = self._arrays[:5]
-        add_leaf_values(np.ascontiguousarray(X, dtype=np.float64), *walks, values, out)
+        add_leaves(np.ascontiguousarray(X, dtype=np.float64), *self._arrays[:5], values, out)
         return out
 
     def shrink(self, n_rows: NDArray[np.int64], strengths: Sequence[float]) -> FloatArray:
-        """Return the values of the nodes, drawn towards those of their parents, a column each.
+        """Return the values of the nodes, drawn towards their parents', one column per strength.
 
         The step from a node that n training rows reach to its child counts n / (n + strength)
         times (hierarchical shrinkage): what few rows said counts for little.
@@ -157,19 +149,15 @@ class FlatForest:
             node[walks] = child
             walks = walks[self.left[child] >= 0]
 
-    def _leaves_of_few(self, X: FloatArray) -> NodeNumbers:
-        """Where every walk ends."""
+    def _sums_of_few(self, X: FloatArray, values: FloatArray) -> FloatArray:
+        """The same, to the last bit, without loading what compiles."""
         leaves = np.repeat(self.roots, len(X))
         for walks, _, child in self._walk_levels(X):
             leaves[walks] = child
-        return leaves
-
-    def _sums_of_few(self, X: FloatArray) -> FloatArray:
-        """The same, to the last bit, without loading what compiles."""
-        leaves = self._leaves_of_few(X)
-        # one tree after the other, as the compiled walk adds them
-        added = np.cumsum(self.value[leaves].reshape(len(self.roots), len(X)), axis=0)
-        return added[-1] if len(added) else np.zeros(len(X))
+        out = np.zeros((len(X), values.shape[1]))
+        for tree in leaves.reshape(len(self.roots), len(X)):  # in the order of the compiled walk
+            out += values[tree]
+        return out
 
     def _contributions_of_few(self, X: FloatArray) -> FloatArray:
         """The same, to the last bit, without loading what compiles."""

@@ -27,34 +27,13 @@ def add_leaves(
     right: NodeNumbers,
     feature: NodeNumbers,
     threshold: FloatArray,
-    value: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Add the value of the leaf that each row reaches in each tree; a gap goes to the left."""
-    n = X.shape[0]
-    for first in range(0, n, _AT_A_TIME):
-        last = min(n, first + _AT_A_TIME)
-        for root in roots:
-            for r in range(first, last):
-                node = root
-                while left[node] >= 0:
-                    x = X[r, feature[node]]
-                    node = right[node] if x > threshold[node] else left[node]
-                out[r] += value[node]
-
-
-@_jit
-def add_leaf_values(
-    X: FloatArray,
-    roots: NodeNumbers,
-    left: NodeNumbers,
-    right: NodeNumbers,
-    feature: NodeNumbers,
-    threshold: FloatArray,
     values: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Add several values of the leaf that each row reaches in each tree, a column each."""
+    """Add the values of the leaf that each row reaches in each tree, one column per value.
+
+    A missing value goes to the left.
+    """
     n, k = X.shape[0], values.shape[1]
     for first in range(0, n, _AT_A_TIME):
         last = min(n, first + _AT_A_TIME)

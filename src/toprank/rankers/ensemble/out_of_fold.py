@@ -82,7 +82,7 @@ def _times_the_trees(estimator: BaseEstimator) -> float:
 
 
 def _tried_scores(model: BaseEstimator, X: TableLike) -> FloatArray:
-    """The scores of a member, and those at other smoothings where it has some, column by column."""
+    """The scores of a member, and one more column per smoothing that it tries."""
     if getattr(model, "smoothings", ()):
         return np.asarray(model.smoothed_scores(X))
     return member_scores(model, X)[:, None]
@@ -109,8 +109,8 @@ class Run:
     """What became of one member: its scores out of fold, its seconds, why it was dropped.
 
     ``last`` is how many times the work of a fold its last fit is by its trees, rows apart.
-    ``smoothed`` has the scores at other smoothings, a column each, where the member has some.
-    ``member`` is what to fit to all rows where it came out of another's folds.
+    ``smoothed`` has the scores of a member that tries smoothings, one column per smoothing.
+    ``member`` is the estimator to fit to all rows, where the scores came from another's folds.
     """
 
     name: str
@@ -178,7 +178,7 @@ def fit_group(members: Sequence[Member], rows: Rows) -> list[Member]:
         return [(names[0], fit_member(template, rows))]
     smoothings = tuple(one.shrinkage for one in others)
     model = fit_member(clone(template).set_params(smoothings=smoothings), rows)
-    return list(zip(names, model.part_smoothings(), strict=True))
+    return list(zip(names, model.separate_smoothings(), strict=True))
 
 
 class Budget:
