@@ -238,7 +238,6 @@ def test_p_is_chosen_on_a_sample_and_the_trees_are_grown_on_the_workers(client, 
 @pytest.mark.parametrize(
     ("settings", "change", "says"),
     [
-        ({"p": "auto"}, {"init_score": np.zeros(1200)}, "Give a model as init_model, or p as a"),
         ({"backend": "lightgbm"}, {}, "backend='xgboost'"),
         ({}, {"y": np.zeros(1200)}, "one class only"),
         ({}, {"sample_weight": np.full(1200, -1.0)}, "negative values"),

@@ -158,7 +158,7 @@ def easy_and_hard(n, seed):
 def test_a_metric_that_moves_in_steps_does_not_stop_the_rounds_by_luck(backend):
     train, test = easy_and_hard(3_000, 0), easy_and_hard(3_000, 1)
     settings = {"backend": backend, "n_estimators": 60, "random_state": 0, "early_stopping": True}
-    settings |= {"metric_kwargs": {"k": 10}, "learning_rate": 0.1}
+    settings |= {"p": 4, "metric_kwargs": {"k": 10}, "learning_rate": 0.1}
     stopped = PushTrees(**settings).fit(*train)
     by_steps = PushTrees(stop_by="precision_at", **settings).fit(*train)
     assert by_steps.n_iter_ < 10 < 20 <= stopped.n_iter_
@@ -369,7 +369,7 @@ def production(train):
 
 @either("lightgbm")
 def test_a_booster_in_production_is_continued(backend, train, test, production):
-    trees = PushTrees(backend=backend, n_estimators=20, metric="auc")
+    trees = PushTrees(4, backend=backend, n_estimators=20, metric="auc")
     trees.fit(*train, init_model=production)
     assert trees.init_scale_ == pytest.approx(1 / 5)
     scores = trees.decision_function(test[0])
@@ -436,7 +436,7 @@ def test_a_start_that_is_perfect_is_left_alone(train):
 @either("lightgbm")
 def test_p_is_chosen_with_the_binary_objective_in_the_comparison(backend, train):
     X, y = train
-    trees = PushTrees("auto", backend=backend, n_estimators=8, ps=(1.0, 8.0), cv=3, random_state=0)
+    trees = PushTrees(backend=backend, n_estimators=8, ps=(8.0, None, 1.0), random_state=0)
     trees.fit(X, y)
     assert [c.p for c in trees.choice_.candidates] == [None, 1.0, 8.0]
     assert trees.choice_.fold_scores.shape == (3, 3)
@@ -449,9 +449,9 @@ def test_p_is_chosen_within_groups(train, production):
     X, y = train
     groups = np.repeat(np.arange(75), 20)
     start = production.predict(X, raw_score=True)
-    trees = PushTrees("auto", n_estimators=5, ps=(4.0,), cv=3, metric_kwargs={"k": 3})
+    trees = PushTrees(n_estimators=5, ps=(None, 4.0), cv=3, metric_kwargs={"k": 3})
     trees.fit(X, y, np.ones(1500), groups=groups, init_score=start)
-    assert trees.choice_.fold_scores.shape == (2, 3)
+    assert trees.choice_.fold_scores.shape == (2, 3) and "ndcg" in trees.choice_.metric
     frame = pd.DataFrame(X)
     frame.columns = [f"x{j}" for j in range(4)]
     trees.fit(frame, y, init_model=LogisticRegression().fit(frame, y))
@@ -513,13 +513,13 @@ def test_one_list_of_a_million_rows_trains(backend):
 @either("lightgbm")
 def test_several_sets_to_measure_on_come_as_a_list(backend, train, test):
     half = (test[0][::2], test[1][::2])
-    trees = PushTrees(backend=backend, n_estimators=12)
+    trees = PushTrees(4, backend=backend, n_estimators=12)
     trees.fit(*train, eval_set=[half, test], eval_metric="auc")
     assert list(trees.evals_result_) == ["valid_0", "valid_1"]
     scores = list(trees.staged_decision_function(half[0]))
     expected = [auc(half[1], one) for one in scores]
     assert trees.evals_result_["valid_0"]["auc"] == pytest.approx(expected, abs=1e-3)
-    alone = PushTrees(backend=backend, n_estimators=12, metric="auc").fit(*train, eval_set=[test])
+    alone = PushTrees(4, backend=backend, n_estimators=12, metric="auc").fit(*train, eval_set=[test])
     np.testing.assert_array_equal(alone.validation_scores_, trees.evals_result_["valid_1"]["auc"])
 
 

@@ -10,6 +10,7 @@ import pytest
 from sklearn.model_selection import PredefinedSplit
 
 from toprank import PushTrees, blocks
+from toprank.rankers.trees import auto
 from toprank.tuning import choose_p, row_folds
 
 pytest.importorskip("xgboost", reason="needs pip install 'toprank[xgboost]'")
@@ -66,28 +67,29 @@ def test_files_grow_the_trees_of_memory_and_are_scored_where_they_lie(rows, tmp_
     np.testing.assert_allclose(pandas.read_parquet(path)["score"], expected, atol=1e-6)
 
 
-@pytest.mark.more
-def test_p_is_chosen_on_blocks_as_in_memory(rows):
-    X, y, _ = rows
-    settings = {**SMALL, "p": "auto", "ps": (1, 4), "metric": "average_precision"}
-    ours = PushTrees(**settings, cv=3).fit_blocks(blocks.from_arrays(X, y, block_rows=700))
-    fold = row_folds(np.nan_to_num(X), 3)  # which tells no folds of rows with missing values
-    assert ours.choice_.fold_scores.shape == (3, 3)
-    full = np.nan_to_num(X)
-    ours = PushTrees(**settings, cv=3).fit_blocks(blocks.from_arrays(full, y, block_rows=700))
-    theirs = PushTrees(**settings, cv=PredefinedSplit(fold)).fit(full, y)
+def test_p_is_chosen_on_rows_that_are_drawn(rows, monkeypatch):
+    X, y, weight = rows
+    settings = {**SMALL, "p": "auto", "ps": (1, 4)}
+    ours = PushTrees(**settings).fit_blocks(blocks.from_arrays(X, y, weight, block_rows=700))
+    theirs = PushTrees(**settings).fit(X, y, weight)
     np.testing.assert_allclose(ours.choice_.fold_scores, theirs.choice_.fold_scores, atol=1e-6)
     assert ours.p_ == theirs.p_
-    trees = PushTrees(**SMALL)
-    other = choose_p(
-        trees,
-        blocks.from_arrays(full, y),
-        ps=(1, 4),
-        cv=3,
-        baseline=None,
-        scoring="average_precision",
-    )
-    np.testing.assert_allclose(other.fold_scores, ours.choice_.fold_scores[1:], atol=1e-6)
+    monkeypatch.setattr(auto, "CHOSEN_ON", 500)
+    fewer = PushTrees(**settings).fit_blocks(blocks.from_arrays(X, y, weight, block_rows=700))
+    assert (fewer.choice_.fold_scores != ours.choice_.fold_scores).all()
+    again = PushTrees(**settings).fit_blocks(blocks.from_arrays(X, y, weight, block_rows=300))
+    np.testing.assert_array_equal(again.choice_.fold_scores, fewer.choice_.fold_scores)
+
+
+@pytest.mark.more
+def test_trees_of_blocks_are_compared_as_in_memory(rows):
+    X, y, _ = rows
+    full = np.nan_to_num(X)
+    asked = {"ps": (1, 4), "baseline": None, "scoring": "average_precision"}
+    ours = choose_p(PushTrees(**SMALL), blocks.from_arrays(full, y, block_rows=700), cv=3, **asked)
+    fold = PredefinedSplit(row_folds(full, 3))
+    theirs = choose_p(PushTrees(**SMALL), full, y, cv=fold, **asked)
+    np.testing.assert_allclose(ours.fold_scores, theirs.fold_scores, atol=1e-6)
 
 
 def test_what_blocks_cannot_do_is_refused_with_what_to_do(rows, tmp_path):
@@ -103,7 +105,7 @@ def test_what_blocks_cannot_do_is_refused_with_what_to_do(rows, tmp_path):
         PushTrees(backend="xgboost").fit_blocks(blocks.from_arrays(X))
     huge = X.copy()
     huge[5, 2] = np.inf
-    with pytest.raises(ValueError, match="Column 2 has entries beyond"):
+    with pytest.raises(ValueError, match="column 2, in rows 0 to 1999"):
         PushTrees(**SMALL).fit_blocks(blocks.from_arrays(huge, y), cache_dir=tmp_path)
     assert os.listdir(tmp_path) == []
 

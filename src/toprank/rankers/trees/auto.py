@@ -1,105 +1,124 @@
-"""p="auto": every p and the library's binary objective on the same folds."""
+"""p="auto": every p on the same folds, by trees of fewer and larger steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import _safe_indexing
+from sklearn.base import clone
 
-from toprank._arrays import FloatArray, TableLike
-from toprank.folds import (
-    Candidate,
-    PChoice,
-    Scoring,
-    check_powers,
-    compare_settings,
-    folds_of,
-)
-from toprank.pairs import Rows
+from toprank.blocks import BlockSource, go_on
+from toprank.blocks.drawn import draw_rows
+from toprank.folds import Candidate, PChoice, check_powers, folds_of
+from toprank.folds.splits import Fold, tested_over_trained
+from toprank.objective import count_labels
 from toprank.rankers.callbacks import without_callbacks
-from toprank.rankers.held_out import TopMetric
-from toprank.rankers.trees.libraries import bins_once
-from toprank.rankers.trees.plan import TreeRows
+from toprank.rankers.trees.libraries import BACKENDS, bins_once
+from toprank.rankers.trees.plan import TreePlan, TreeRows, plan_of
+from toprank.rankers.trees.row_folds import about_so_many, fold_of_rows
+from toprank.rankers.trees.stopping import StoppingRule
+
+#: What is taken where the rows do not say: it leads in the mean over many tables.
+USUAL_POWER = 4.0
+#: Rows that p is chosen on, at most.
+CHOSEN_ON = 100_000
+#: Rounds of the trees that p is chosen by, at most, and the learning rate they may be raised to.
+_ROUNDS, _RATE = 100, 0.1
+#: Rows of each class that p is chosen on at least.
+_FEWEST = 10
 
 
-class RowTable:
-    """Everything that belongs to the rows, so that folds can be taken by row number."""
+def choose_power(trees: Any, rows: TreeRows, groups: ArrayLike | None = None) -> PChoice | None:
+    """Compare every p of ``trees.ps`` by cross-validation; None where there are too few rows.
 
-    def __init__(self, X: TableLike, fit_params: Mapping[str, object], init_model: object):
-        self.X = X
-        self.fit_params = fit_params
-        self.init_model = init_model
-
-    def __deepcopy__(self, memo: object) -> RowTable:
-        return self  # scikit-learn's clone copies parameters; data and a fitted model are none
-
-    def part(self, rows: object) -> tuple[Any, dict[str, np.ndarray]]:
-        """Return X and the parameters of fit for some of the rows."""
-        numbers = np.asarray(rows)[:, 0]
-        given = {name: np.asarray(values)[numbers] for name, values in self.fit_params.items()}
-        return _safe_indexing(self.X, numbers), given
-
-
-class TreesByRow(ClassifierMixin, BaseEstimator):
-    """Trees fitted by row number: groups and starting scores go with their rows."""
-
-    def __init__(self, p: object, trees: object, rows: RowTable):
-        self.p = p
-        self.trees = trees
-        self.rows = rows
-
-    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        Z, given = self.rows.part(X)
-        trees = clone(self.trees).set_params(p=self.p)
-        self.trees_ = trees.fit(Z, y, sample_weight, init_model=self.rows.init_model, **given)
-        self.classes_ = self.trees_.classes_
-        return self
-
-    def decision_function(self, X: TableLike) -> FloatArray:
-        Z, given = self.rows.part(X)
-        return self.trees_.decision_function(Z, init_score=given.get("init_score"))
-
-
-def _scorer(trees: Any) -> Callable[..., float]:
-    def top_metric(
-        estimator: BaseEstimator, X: object, y: object, sample_weight: FloatArray | None = None
-    ) -> float:
-        groups = estimator.rows.part(X)[1].get("groups")
-        codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
-        positive = np.asarray(y == estimator.classes_[1])
-        rows = TreeRows(np.empty((len(positive), 0)), positive, sample_weight, codes)
-        measure = TopMetric(trees.metric, trees.metric_kwargs, rows)
-        return measure(estimator.decision_function(X))
-
-    return top_metric
-
-
-def choose_power(
-    trees: Any,
-    X: TableLike,
-    y: np.ndarray,
-    sample_weight: FloatArray | None,
-    fit_params: Mapping[str, ArrayLike | None],
-    init_model: BaseEstimator | None,
-) -> PChoice:
-    """Compare every p of ``trees.ps`` and the binary objective by cross-validation."""
-    own = RowTable(X, fit_params, init_model)
-    # the folds compare rankings, which no link changes
-    template = without_callbacks(clone(trees)).set_params(p=4.0, calibration="training")
-    powers = check_powers(trees.ps)
-    candidates = [Candidate("the binary objective", None, pushes=False)]
-    candidates += [Candidate(f"p = {p:g}", p) for p in powers]
-    models = [TreesByRow(p, template, own) for p in (None, *powers)]
-    groups = fit_params.get("groups")
-    score = Scoring(trees.metric, trees.metric_kwargs)
-    if groups is not None or callable(trees.metric):
-        # groups decide the folds, and a scorer of our own measures within them
-        score = Scoring(_scorer(trees))
-    rows = Rows(np.arange(len(y))[:, None], y, sample_weight)
-    folds = folds_of(trees.cv, y, groups=groups, weight=sample_weight)
+    ``rows`` start from scores that have not been scaled, if from any; ``groups`` are as they were
+    given, for a splitter of the user's.
+    """
+    candidates = candidates_of(trees.ps)
+    folds: list[Fold] | None
+    if isinstance(trees.cv, Integral):
+        rows = about_so_many(rows.present(), CHOSEN_ON)
+        folds = _folds_by_content(rows, int(trees.cv))
+    else:
+        folds = folds_of(trees.cv, rows.y, groups=groups, weight=rows.weight)
+    if folds is None:
+        return None
+    rule = StoppingRule.by_metric(trees, grouped=rows.groups is not None).steadied()
+    plan = quick_plan(plan_of(trees))
+    grow = BACKENDS[trees.backend].grow
+    values = np.empty((len(candidates), len(folds)))
     with bins_once():
-        return compare_settings(candidates, models, rows, folds, score, rule=trees.rule)
+        for j, (train, test) in enumerate(folds):
+            for i, candidate in enumerate(candidates):
+                go_on()
+                given = _started(trees, rows, candidate.p)
+                grown = grow(given.take(train), plan, trees._push_of(candidate.p), None).trees
+                unseen = given.take(test)
+                scores = grown.scores(unseen.X)
+                scores = scores if unseen.start is None else scores + unseen.start
+                values[i, j] = rule.measure(unseen)(scores)
+    overlap = tested_over_trained(folds)
+    return PChoice(tuple(candidates), values, rule.label, trees.rule, overlap)
+
+
+def choose_on_sample(trees: Any, source: BlockSource, init_model: object = None) -> PChoice | None:
+    """Choose p on rows that are drawn from a source and brought here."""
+    counts = count_labels(source)
+    drawn = draw_rows(source, CHOSEN_ON, counts.n_present, seed=0, by_group=source.grouped)
+    # a copy, because the columns that the fit sees are learned where the rows lie
+    asked = without_callbacks(clone(trees))
+    asked.init_model_ = init_model
+    rows = asked._check_fit(drawn.X, drawn.y, drawn.weight, drawn.groups)
+    if source.feature_names is not None:
+        asked.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+    start = asked._start_scores(drawn.X, None, len(rows))
+    return choose_power(asked, replace(rows, start=start), drawn.groups)
+
+
+def candidates_of(ps: Sequence[float | None]) -> list[Candidate]:
+    """Return what is compared, the library's own objective first if None is among the powers."""
+    powers = [p for p in ps if p is not None]
+    candidates = [Candidate(f"p = {p:g}", p) for p in (check_powers(powers) if powers else ())]
+    if len(powers) < len(ps):
+        candidates.insert(0, Candidate("the binary objective", None, pushes=False))
+    if not candidates:
+        raise ValueError(f"ps={ps!r}: expected one or more numbers from 1 to infinity, or None.")
+    return candidates
+
+
+def usual_power(ps: Sequence[float | None]) -> float | None:
+    """Return the p that is taken without a comparison: 4, or the nearest to it among these."""
+    powers = [candidate.p for candidate in candidates_of(ps) if candidate.p is not None]
+    return min(powers, key=lambda p: abs(np.log(p / USUAL_POWER)), default=None)
+
+
+def quick_plan(plan: TreePlan) -> TreePlan:
+    """Return the plan with a quarter of the rounds or less, and steps that make up for it."""
+    rounds = min(plan.n_estimators, _ROUNDS)
+    rate = min(_RATE, plan.learning_rate * plan.n_estimators / rounds)
+    rate = max(rate, plan.learning_rate)
+    return replace(
+        plan, n_estimators=rounds, learning_rate=rate, callbacks=(), kept=None, verbose=0
+    )
+
+
+def _started(trees: Any, rows: TreeRows, p: float | None) -> TreeRows:
+    if rows.start is None:
+        return rows
+    return replace(rows, start=trees._scale_for(p) * rows.start)
+
+
+def _folds_by_content(rows: TreeRows, count: int) -> list[Fold] | None:
+    """The folds, each with both classes on both sides; None where the rows are too few for it."""
+    if min(np.count_nonzero(rows.y), np.count_nonzero(~rows.y)) < max(_FEWEST, count):
+        return None
+    fold = fold_of_rows(rows, count)
+    folds = [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(count)]
+    for part in (part for parts in folds for part in parts):
+        if len(part) == 0 or rows.y[part].all() or not rows.y[part].any():
+            return None
+    return folds

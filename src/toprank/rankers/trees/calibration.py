@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._numerics import FloatArray, row_codes
+from toprank._numerics import FloatArray
 from toprank.rankers.trees.plan import TreeRows
+from toprank.rankers.trees.row_folds import fold_of_rows
 
 _FOLDS = 3
 #: Rows of each class that probabilities are fitted to at least.
@@ -30,7 +31,7 @@ def score_out_of_fold(rows: TreeRows, score: Score) -> FloatArray | None:
     """
     if min(np.count_nonzero(rows.y), np.count_nonzero(~rows.y)) < _FEWEST:
         return None
-    fold = _calibration_folds(rows)
+    fold = fold_of_rows(rows, _FOLDS)
     scores = np.empty(len(rows))
     for j in range(_FOLDS):
         test = np.flatnonzero(fold == j)
@@ -55,21 +56,3 @@ def thin_classes(rows: TreeRows, most: int = _MOST_PER_CLASS) -> TreeRows:
     if len(chosen) == len(rows):
         return rows
     return replace(rows, weight=weight).take(chosen)
-
-
-def _calibration_folds(rows: TreeRows) -> NDArray[np.intp]:
-    """The fold of each row: classes in equal shares, equal rows and groups together.
-
-    It depends on what the rows hold, not on their order or on how groups are called.
-    """
-    if rows.groups is not None:
-        names, group = np.unique(rows.groups, return_inverse=True)
-        codes = np.full(len(names), np.iinfo(np.uint64).max)
-        np.minimum.at(codes, group.reshape(-1), row_codes(rows.X.T))
-        return (np.unique(codes, return_inverse=True)[1].reshape(-1) % _FOLDS)[group.reshape(-1)]
-    fold = np.empty(len(rows), dtype=np.intp)
-    for positive in (False, True):
-        mine = np.flatnonzero(rows.y == positive)
-        _, place = np.unique(row_codes(rows.X[mine].T), return_inverse=True)
-        fold[mine] = place.reshape(-1) % _FOLDS
-    return fold

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
 from toprank._arrays import TableLike
-from toprank.blocks import BlockSource, from_dask, from_spark
-from toprank.blocks.drawn import draw_rows
+from toprank.blocks import from_dask, from_spark
 from toprank.folds import PChoice
-from toprank.objective import count_labels
 from toprank.rankers.common import fits
-from toprank.rankers.trees.auto import choose_power
-
-#: Rows that p is chosen on, at most.
-_CHOSEN_ON = 200_000
+from toprank.rankers.trees.auto import choose_on_sample
+from toprank.rankers.trees.distributed import prepare
 
 
-def choose_on_sample(
-    trees: object, source: BlockSource, init_score: object, init_model: object
-) -> PChoice:
-    """Choose p on folds of rows that are drawn from a source and brought here."""
+def _kinds_of_dask(X: Any) -> list[str]:
+    """One letter for each column, as NumPy calls its kind."""
+    return [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", [])]
+
+
+def _kinds_of_spark(data: Any, features: Sequence[str]) -> list[str]:
+    return ["O" if kind == "string" else "f" for _, kind in data.select(*features).dtypes]
+
+
+def _can_be_drawn(kinds: Sequence[str], init_score: object) -> bool:
+    """Whether rows can be brought here to choose p on; a warning says what follows if not."""
+    why = None
     if init_score is not None:
-        raise ValueError(
-            "p='auto' and init_score: the scores to start from are not drawn with the rows that "
-            "p is chosen on. Give a model as init_model, or p as a number."
-        )
-    counts = count_labels(source)
-    rows = draw_rows(source, _CHOSEN_ON, counts.n_present, seed=0, by_group=source.grouped)
-    given = {} if rows.groups is None else {"groups": rows.groups}
-    return choose_power(trees, rows.X, rows.y, rows.weight, given, init_model)
+        why = "scores to start from are not drawn with the rows; give a model as init_model"
+    elif not set(kinds) <= set("biuf"):
+        why = "columns of text or categories are not drawn; encode them as numbers"
+    if why is not None:
+        message = f"p = 4 is taken without a comparison: {why}, or p as a number."
+        warnings.warn(message, UserWarning, stacklevel=5)
+    return why is None
 
 
 class OnClusters:
@@ -43,11 +47,10 @@ class OnClusters:
     The trees are the same where columns have at most ``max_bins`` values; otherwise the workers
     agree on bins by XGBoost's sketch. ``subsample`` below one draws rows worker by worker.
 
-    With p = "auto", p is chosen in this process on folds of at most 200,000 rows, drawn by a hash
-    of the row or of its group, and the trees of the chosen p are grown on the workers.
+    With p = "auto", p is chosen in this process on folds of at most 100,000 rows, drawn by a hash
+    of the row or of its group, and the trees of the chosen p are grown on the workers. Columns of
+    text or categories and scores to start from are not drawn: then p is 4, and a warning says so.
     """
-
-    p: Any
 
     @fits
     def fit_dask(
@@ -83,11 +86,15 @@ class OnClusters:
         """
         from toprank.rankers.trees.distributed_dask import fit_dask
 
-        if isinstance(self.p, str):
+        def choose() -> PChoice | None:
+            if not _can_be_drawn(_kinds_of_dask(X), init_score):
+                return None
             source = from_dask(X, y, sample_weight, groups=groups, client=client, persist=False)
-            self.choice_ = choose_on_sample(self, source, init_score, init_model)
+            return choose_on_sample(self, source, init_model)
+
+        prepare(self, init_model, init_score is not None, eval_set is not None, choose)
         rows = {"sample_weight": sample_weight, "groups": groups, "init_score": init_score}
-        return fit_dask(self, client, X, y, rows, eval_set, init_model)
+        return fit_dask(self, client, X, y, rows, eval_set)
 
     @fits
     def fit_spark(
@@ -126,10 +133,14 @@ class OnClusters:
         """
         from toprank.rankers.trees.distributed_spark import fit_spark
 
-        if isinstance(self.p, str):
+        def choose() -> PChoice | None:
+            if not _can_be_drawn(_kinds_of_spark(data, features), init_score):
+                return None
             with from_spark(
                 data, features=features, target=target, weight=weight, group=groups
             ) as source:
-                self.choice_ = choose_on_sample(self, source, init_score, init_model)
+                return choose_on_sample(self, source, init_model)
+
+        prepare(self, init_model, init_score is not None, eval_data is not None, choose)
         roles = {"y": target, "weight": weight, "groups": groups, "start": init_score}
-        return fit_spark(self, data, list(features), roles, eval_data, init_model, num_workers)
+        return fit_spark(self, data, list(features), roles, eval_data, num_workers)

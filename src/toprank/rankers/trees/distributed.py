@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 
 from toprank._arrays import AnyArray, BoolArray, Frame, IntArray, Matrix
 from toprank._numerics import FloatArray
+from toprank.folds import PChoice
 from toprank.interop.team import Team, team_weights
 from toprank.pairs import Rows, check_labels, check_table, group_labels, two_classes
 from toprank.rankers.held_out import TopMetric, held_out
@@ -55,8 +56,14 @@ class Part:
         return int(self.rows.X.shape[0])
 
 
-def prepare(trees: Any, init_model: object, has_start: bool, has_eval: bool) -> None:
-    """Refuse what a cluster cannot do, and settle what does not depend on the rows."""
+def prepare(
+    trees: Any,
+    init_model: object,
+    has_start: bool,
+    has_eval: bool,
+    choose: Callable[[], PChoice | None],
+) -> None:
+    """Refuse what a cluster cannot do, and settle what the rows of a worker do not decide."""
     trees._check_link()
     if has_start and (init_model is not None or has_eval):
         raise ValueError(
@@ -70,8 +77,7 @@ def prepare(trees: Any, init_model: object, has_start: bool, has_eval: bool) -> 
         )
     trees.init_model_ = init_model
     trees._starts = has_start
-    trees.p_ = trees.choice_.p if isinstance(trees.p, str) else trees.p
-    trees._keep_scale()
+    trees._settle_power(choose)
 
 
 def ready_to_ship(trees: Any) -> Any:

@@ -32,7 +32,6 @@ from toprank.rankers.trees.distributed import (
     Learned,
     Part,
     grow_together,
-    prepare,
     ready_to_ship,
     with_start,
 )
@@ -118,12 +117,10 @@ def fit_dask(
     y: ArrayLike,
     rows: Mapping[str, object],
     eval_set: Sequence[Any] | None,
-    init_model: object,
 ) -> Any:
-    """Fit a `PushTrees` to Dask collections; see `PushTrees.fit_dask`."""
+    """Fit a `PushTrees` that is prepared to Dask collections; see `PushTrees.fit_dask`."""
     require("distributed", "dask")
     require("xgboost", "xgboost")
-    prepare(trees, init_model, rows["init_score"] is not None, eval_set is not None)
     _name_columns(trees, X)
     parts, empty = _submit_parts(client, X, y, rows), [_empty(X, rows)]
     held: list[Future] = []

@@ -22,7 +22,6 @@ from toprank.rankers.trees.distributed import (
     Learned,
     Part,
     grow_together,
-    prepare,
     ready_to_ship,
     with_start,
 )
@@ -45,12 +44,10 @@ def fit_spark(
     features: list[str],
     roles: dict[str, str | None],
     eval_data: DataFrame | None,
-    init_model: object,
     num_workers: int | None,
 ) -> Any:
-    """Fit a `PushTrees` to a Spark data frame; see `PushTrees.fit_spark`."""
+    """Fit a `PushTrees` that is prepared to a Spark data frame; see `PushTrees.fit_spark`."""
     require("xgboost", "xgboost")
-    prepare(trees, init_model, roles["start"] is not None, eval_data is not None)
     columns = [*features, *(name for name in roles.values() if name is not None)]
     for frame in (data, eval_data):
         if frame is not None:

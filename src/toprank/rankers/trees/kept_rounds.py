@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -109,10 +108,9 @@ class TreeCheckpoint:
         digest.update(b"" if weight is None else weight.tobytes())
         self._passes.answer(self._settings, lambda: (len(labels), digest.digest()))
 
-    def choose(self, choose: Callable[[Path], PChoice]) -> PChoice:
-        """Return the choice of p, made on fits that are kept below the folder, if it is not."""
-        folds = self._passes.folder / "folds"
-        return self._passes.answer(("p", self._settings), lambda: choose(folds))
+    def choose(self, choose: Callable[[], PChoice | None]) -> PChoice | None:
+        """Return the choice of p that is kept in the folder, made now if there is none."""
+        return self._passes.answer(("p", self._settings), choose)
 
     def rounds(self, p: float | None) -> KeptRounds:
         """Return where the rounds of the last fit are kept."""

@@ -8,26 +8,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._arrays import BoolArray
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource
 from toprank.blocks.checkpoint import KeptPasses, check_resume
-from toprank.folds import (
-    Candidate,
-    PChoice,
-    Scoring,
-    check_powers,
-    compare_on_blocks,
-    folds_on_blocks,
-)
 from toprank.pairs import Rows, check_weights, split_classes
 from toprank.rankers.blockwise import BlockScorer, check_source
-from toprank.rankers.callbacks import without_callbacks
 from toprank.rankers.common import fits
 from toprank.rankers.held_out import held_out
+from toprank.rankers.trees.auto import choose_on_sample
 from toprank.rankers.trees.block_table import BlockTable, block_numbers, read_labels
 from toprank.rankers.trees.columns import Categories
 from toprank.rankers.trees.kept_rounds import KeptRounds, TreeCheckpoint, draws_can_be_repeated
@@ -36,7 +28,6 @@ from toprank.rankers.trees.plan import TreeRows, Trees
 
 if TYPE_CHECKING:
     from os import PathLike
-    from pathlib import Path
 
     from toprank._arrays import Matrix
 
@@ -75,8 +66,8 @@ class OnBlocks(BlockScorer):
         entry) and reads them in every round; the push sees the scores of all rows, so that the
         trees are those of ``fit`` where columns have at most ``max_bins`` values, and otherwise
         differ by where XGBoost's sketch puts the bins. The driver holds labels, weights, scores and
-        gradients, some 40 bytes per row. With p = "auto", p is chosen on folds by a hash of the row
-        (`toprank.tuning.row_folds`) or of its group, or by time.
+        gradients, some 40 bytes per row. With p = "auto", p is chosen in memory on at most 100,000
+        rows, drawn by a hash of the row or of its group.
 
         Parameters
         ----------
@@ -126,12 +117,8 @@ class OnBlocks(BlockScorer):
         if checkpoint is not None:
             kept = TreeCheckpoint(trees, checkpoint, resume, source)
             kept.check_rows(labels, weight)
-        trees.p_ = trees.p
-        if isinstance(trees.p, str):
-            choose = partial(choose_power_on_blocks, trees, source)
-            trees.choice_ = choose(None) if kept is None else kept.choose(choose)
-            trees.p_ = trees.choice_.p
-        trees._keep_scale()
+        choose = partial(choose_on_sample, trees, source)
+        trees._settle_power(choose if kept is None else partial(kept.choose, choose))
         with tempfile.TemporaryDirectory(prefix="toprank-trees-", dir=cache_dir) as folder:
             rounds = None if kept is None else kept.rounds(trees.p_)
             _grow_from(trees, _Shelf(source, positive, weight, folder), rounds)
@@ -210,22 +197,3 @@ def _keep_columns(trees: Any, source: BlockSource) -> None:
         trees.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
     elif hasattr(trees, "feature_names_in_"):
         del trees.feature_names_in_
-
-
-def choose_power_on_blocks(
-    trees: Any, source: BlockSource, checkpoint: Path | None = None
-) -> PChoice:
-    """Compare every p of ``trees.ps`` and the binary objective on folds of a source.
-
-    ``checkpoint`` is where the fits are kept.
-    """
-    template = without_callbacks(clone(trees)).set_params(calibration="training")
-    powers = check_powers(trees.ps)
-    candidates = [Candidate("the binary objective", None, pushes=False)]
-    candidates += [Candidate(f"p = {p:g}", p) for p in powers]
-    models = [clone(template).set_params(p=p) for p in (None, *powers)]
-    score = Scoring(trees.metric, trees.metric_kwargs)
-    folds = folds_on_blocks(source, trees.cv)
-    return compare_on_blocks(
-        candidates, models, source, folds, score, rule=trees.rule, checkpoint=checkpoint
-    )

@@ -1,14 +1,15 @@
-"""When to stop growing trees, and what to say of a list whose first rows tie."""
+"""By which metric trees stop growing, and what to say of a list whose first rows tie."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from toprank._numerics import FloatArray
+from toprank.folds import Scoring
 from toprank.metrics.registry import get_metric
 from toprank.rankers.held_out import TopMetric
 from toprank.rankers.trees.plan import TreeRows
@@ -28,15 +29,35 @@ class StoppingRule:
     @classmethod
     def of(cls, trees: Any, *, grouped: bool) -> StoppingRule:
         """Return the rule of an estimator, for rows with groups or without."""
-        metric, settings = trees.metric, trees.metric_kwargs
         if trees.stop_by != "auto":
-            return cls(trees.stop_by, settings if trees.stop_by == metric else None)
+            own = trees.metric_kwargs if trees.stop_by == trees.metric else None
+            return cls(trees.stop_by, own)
+        return cls.by_metric(trees, grouped=grouped)
+
+    @classmethod
+    def by_metric(cls, trees: Any, *, grouped: bool) -> StoppingRule:
+        """Return what an estimator's ``metric`` stands for: itself, if all positives move it."""
+        metric, settings = trees.metric, trees.metric_kwargs
         if callable(metric) or not get_metric(metric).takes_k:
             return cls(metric, settings)
         # the user's metric moves in steps; these two see every positive, the second in its group
         if grouped:
             return cls("ndcg_at", {"k": 1.0}, FEWEST_ROUNDS)
         return cls("average_precision", None, FEWEST_ROUNDS)
+
+    def steadied(self) -> StoppingRule:
+        """Return the rule by a form of its metric that hangs on no single row, if it has one."""
+        if callable(self.metric):
+            return self
+        steadier = get_metric(self.metric).steadier
+        return replace(self, settings={**steadier, **(self.settings or {})}) if steadier else self
+
+    @property
+    def label(self) -> str:
+        """What the metric is called, with its parameters."""
+        if callable(self.metric):
+            return self.name
+        return Scoring(self.metric, self.settings).label
 
     @property
     def name(self) -> str:
