@@ -136,6 +136,19 @@ def test_columns_of_a_wider_table_are_not_copied_first(device):
         assert apart(there, PNormPush(tol=1e-11).fit(X[:, columns], y)) <= 1e-10
 
 
+@pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge"])
+def test_weights_and_labels_may_be_columns_of_a_wider_table(loss, device):
+    rng = np.random.default_rng(4)
+    X = torch.as_tensor(rng.normal(size=(3000, 4)), device=device)
+    y, weight = rng.random(3000) < 0.3, rng.integers(0, 3, 3000).astype(float)
+    ranker = PNormPush(loss=loss)
+    given = [torch.as_tensor(part, device=device) for part in (y, weight)]
+    want = ranker.fit_blocks(blocks.from_torch(X, *given)).coef_
+    beside = [torch.stack([part, part.flip(0)], 1)[:, 0] for part in given]
+    assert not beside[0].is_contiguous()
+    np.testing.assert_array_equal(ranker.fit_blocks(blocks.from_torch(X, *beside)).coef_, want)
+
+
 @pytest.fixture(params=["host", "as if on a device", "gpu"])
 def door(request, monkeypatch):
     """Where the tensors lie that the estimators are given."""

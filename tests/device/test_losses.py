@@ -125,6 +125,20 @@ def test_what_the_host_waits_for_once_is_what_it_waits_for_thrice(loss, end, wei
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("p", [1.0, 2.0, 2.5, 7.0, 64.0, 65.0])
+def test_powers_by_products_are_those_by_logarithms(p, loss, gpu):
+    scores, positive, _ = labelled(5_000, seed=2)
+    root = root_of(positive, None, p, loss, "top", gpu)
+    there = torch.as_tensor(scores, device=gpu)
+    facts, slopes = root.compiled.at_once(there)
+    value, factor = root.compiled.read(facts.cpu().numpy())
+    want, gradient = root.compiled.value_grad(there, *root.compiled.ends(there))
+    assert value == pytest.approx(want, rel=1e-10)
+    size = float(gradient.abs().max())
+    torch.testing.assert_close(factor * slopes, gradient, rtol=1e-7, atol=1e-10 * size)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 def test_boxes_far_from_each_other_and_no_numbers_are_not_summed_at_once(loss, gpu):
     scores, positive, _ = labelled(1000)
     root = root_of(positive, None, 4.0, loss, "top", gpu)

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from toprank import IRPush, PNormPush, PushRanker
 from toprank.prices import Power
-from toprank.rankers.common import logistic
+from toprank.rankers.common import _Curve, logistic
 
 RANKERS = [
     PNormPush(),
@@ -146,6 +146,23 @@ def test_the_logistic_link_stays_finite_and_rises_where_the_classes_separate(ran
     assert np.all((probability > 0) & (probability < 1))
     assert probability[y == 1].min() > 0.5 > probability[y == 0].max()
     assert np.isfinite(fit.predict_log_proba(X)).all()
+
+
+@pytest.mark.parametrize("slope", [0.0, 1.0, 40.0, 1e4, 1e100])
+def test_the_likelihood_of_a_curve_and_its_derivatives_hold_at_any_slope(slope):
+    u = np.linspace(-3.0, 3.0, 201)
+    weight = np.where(np.arange(201) % 7 == 0, 0.0, np.logspace(-300, 2, 201))
+    curve, coef = _Curve(u, u + np.sin(9 * u) > 0.3, weight), np.array([slope, -0.3])
+    z = slope * u - 0.3
+    high, low = np.logaddexp(0.0, -z), np.logaddexp(0.0, z)
+    value, gradient = curve.value_grad(coef)
+    want = curve.weight @ (curve.target * high + (1.0 - curve.target) * low)
+    assert value == pytest.approx(want, rel=1e-13)
+    miss = curve.weight * (expit(z) - curve.target)
+    np.testing.assert_allclose(gradient, [miss @ u, np.sum(miss)], rtol=0, atol=1e-15)
+    bend = curve.weight * expit(z) * expit(-z)
+    hessian = [[bend @ u**2, bend @ u], [bend @ u, np.sum(bend)]]
+    np.testing.assert_allclose(curve.hessian(coef), hessian, rtol=0, atol=1e-15)
 
 
 def test_scores_that_rank_backwards_get_a_flat_but_rising_curve(overlapping):

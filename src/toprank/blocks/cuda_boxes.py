@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(WIDE) price(
     const double tilt = evaluate(series + (MOST + box) * TERMS, x);
     double per_height = 0.0;
     if (height > 0.0 && top > 0.0) {
-      const double power = exp(p * log(height / top)) * share[i * apart];
+      const double power = power_of(height / top, p) * share[i * apart];
       per_height = power / height;
       powers += power;
       all += per_height;

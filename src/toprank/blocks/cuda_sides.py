@@ -18,6 +18,15 @@ struct Axis { double low, top, boxes, sound; };  // top: of the outer rows
 
 __device__ __forceinline__ double infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
 
+// x to the power p, for x above zero; by products where p is a whole number.
+__device__ __forceinline__ double power_of(double x, double p) {
+  if (p != floor(p) || p > 64.0) return exp(p * log(x));
+  double found = 1.0;
+  for (int left = (int)p; left; left /= 2, x *= x)
+    if (left % 2) found *= x;
+  return found;
+}
+
 // Sum of a number over the threads of a block of 256, in a fixed order; all threads get it.
 template <typename Number> __device__ Number over_block(Number v) {
   __shared__ Number of_warp[WIDE / 32];

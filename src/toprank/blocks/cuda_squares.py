@@ -154,10 +154,10 @@ __device__ __forceinline__ Height height_at(
 }
 
 // How many numbers in order lie below a threshold, between two places.
-__device__ __forceinline__ long long search(
-    const double* sorted, long long low, long long high, double threshold) {
+__device__ __forceinline__ int search(
+    const double* sorted, int low, int high, double threshold) {
   while (low < high) {
-    const long long half = (low + high) / 2;
+    const int half = (int)(((unsigned)low + (unsigned)high) / 2);
     if (sorted[half] < threshold) low = half + 1;
     else high = half;
   }
@@ -175,19 +175,22 @@ extern "C" __global__ void __launch_bounds__(WIDE) price(
     double* __restrict__ found, double* __restrict__ top_at, long long apart, long long m,
     long long n) {
   __shared__ double pivots[PIVOTS];
+  __shared__ int pivot_at[PIVOTS + 1];
   const Axis axis = *known;
   if (axis.sound == 0.0) return;
-  const long long many = m < PIVOTS ? m : PIVOTS;
-  for (long long i = threadIdx.x; i < many; i += WIDE) pivots[i] = sorted[i * m / many];
+  const int many = m < PIVOTS ? (int)m : PIVOTS;
+  for (int i = threadIdx.x; i <= many; i += WIDE) {
+    pivot_at[i] = (int)(i * m / many);
+    if (i < many) pivots[i] = sorted[pivot_at[i]];
+  }
   __syncthreads();
   const Wholes whole = *wholes;
   const Wholes unit = {whole.zero / QUANTA, whole.one / QUANTA, whole.two / QUANTA};
   const double middle = sorted[m / 2], threshold = axis.top + KNOT, p = *power_at;
   Whole fewer = 0;  // the largest height, looked for by all threads
   {
-    const long long j = search(pivots, 0, many, threshold), first = j ? (j - 1) * m / many : 0;
-    const long long last = j < many ? j * m / many : m;
-    for (long long i = first + threadIdx.x; i < last; i += WIDE) fewer += sorted[i] < threshold;
+    const int j = search(pivots, 0, many, threshold), first = j ? pivot_at[j - 1] : 0;
+    for (int i = first + threadIdx.x; i < pivot_at[j]; i += WIDE) fewer += sorted[i] < threshold;
     fewer = first + over_block(fewer);
   }
   const double top = height_at(places, unit, fewer, threshold - middle).height;
@@ -202,19 +205,18 @@ extern "C" __global__ void __launch_bounds__(WIDE) price(
       continue;
     }
     const double score = SIGN * scores[i], threshold = score + KNOT;
-    const long long j = search(pivots, 0, many, threshold);
-    const long long low = j ? (j - 1) * m / many + 1 : 0, high = j < many ? j * m / many : m;
-    const long long below = search(sorted, low, j ? high : 0, threshold);
+    const int j = search(pivots, 0, many, threshold);
+    const int below = j ? search(sorted, pivot_at[j - 1] + 1, pivot_at[j], threshold) : 0;
     const Height at = height_at(places, unit, below, threshold - middle);
     double per_height = 0.0;
     if (at.height > 0.0 && top > 0.0) {
-      const double power = exp(p * log(at.height / top)) * share[i * apart];
+      const double power = power_of(at.height / top, p) * share[i * apart];
       per_height = power / at.height;
       powers += power;
       all += per_height;
       far += per_height * fabs(score - middle);
     }
-    below_at[i] = per_height > 0.0 ? (int)below : -1;  // else nothing is added
+    below_at[i] = per_height > 0.0 ? below : -1;  // else nothing is added
     heights[i] = per_height;
     slopes[i] = -(SIGN) * per_height * at.tilt;
   }

@@ -133,11 +133,10 @@ class DeviceDesign(Design):
         if len(sample) == 0:
             found = ColumnStatistics.empty(X.shape[1])
         else:
-            mean = sample.mean(0)
-            deviation = ((sample - mean) ** 2).sum(0)
             torch = require("torch", "torch")
-            mean, deviation, one = to_array(torch.stack([mean, deviation, sample[0]]))
-            found = ColumnStatistics(len(sample), mean, deviation, (block.index, one))
+            variance, mean = torch.var_mean(sample, 0, correction=0)
+            mean, variance, one = to_array(torch.stack([mean, variance, sample[0]]))
+            found = ColumnStatistics(len(sample), mean, len(sample) * variance, (block.index, one))
         if not check:
             return found
         found.bad = first_bad(block)

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 GOLDEN = 0.6180339887498949
 #: Entries that a program copies.
 _GATHERED = 2048
-#: Rows that a program of the drawing looks at.
-_LOOKED_AT = 1024
 #: Columns of a block: rows of it that are multiplied at once, the warps of a program, and how many
 #: of its reads are under way. One block holds all columns where it can, several of one width else.
 _SHAPES = {16: (128, 2, 3), 32: (128, 2, 3), 64: (128, 8, 3)}
@@ -42,64 +40,10 @@ _WARPS = 4
 #: Numbers that the programs may leave to be added up.
 _LEFT = 1 << 25
 #: Rows of a bin that a program adds up, and the entries that it reads at once.
-_BIN_ROWS = 1024
-_BIN_ENTRIES = 2048
+_BIN_ROWS = 256
+_BIN_ENTRIES = 1024
 #: Entries that are made ready for the units for matrices at once: two bytes each.
 _PACKED = 1 << 26
-
-
-@cache
-def _draw() -> JITFunction:
-    triton = importlib.import_module("triton")
-    tl: Tensor = importlib.import_module("triton.language")
-
-    @triton.jit  # type: ignore[untyped-decorator]
-    def draw(  # type: ignore[no-untyped-def]
-        scores_at, kind_at, log_weight_at, about_at, out_at, n,
-        weighted: tl.constexpr, height: tl.constexpr,
-    ):  # fmt: skip
-        rows = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
-        there = rows < n
-        is_pos = tl.load(kind_at + rows, mask=there, other=0) != 0
-        tilt = tl.where(is_pos, tl.load(about_at), tl.load(about_at + 1))
-        top = tl.where(is_pos, tl.load(about_at + 2), tl.load(about_at + 3))
-        t = tl.load(scores_at + rows, mask=there, other=0.0) * tilt - top
-        if weighted:
-            t += tl.load(log_weight_at + rows, mask=there, other=0.0)
-        share = tl.exp(t.to(tl.float32))
-        each = tl.load(about_at + 4)
-        turn = (rows + 1).to(tl.float64) * tl.load(about_at + 5)
-        chosen = there & ((turn - tl.floor(turn)) < each * share.to(tl.float64))
-        count = tl.maximum(share, (1.0 / each).to(tl.float32))
-        count *= tl.where(is_pos, 1.0, -1.0) * tl.abs(tilt).to(tl.float32)
-        tl.store(out_at + rows, tl.where(chosen, count, 0.0), mask=there)
-
-    return draw
-
-
-@cache
-def _draw_by_size() -> JITFunction:
-    triton = importlib.import_module("triton")
-    tl: Tensor = importlib.import_module("triton.language")
-
-    @triton.jit  # type: ignore[untyped-decorator]
-    def draw_by_size(  # type: ignore[no-untyped-def]
-        sizes_at, kind_at, weight_at, about_at, total_at, out_at, n,
-        kind: tl.constexpr, weighted: tl.constexpr, height: tl.constexpr,
-    ):  # fmt: skip
-        rows = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
-        there = rows < n
-        chosen = there & ((tl.load(kind_at + rows, mask=there, other=0) != 0) == kind)
-        size = tl.abs(tl.load(sizes_at + rows, mask=there, other=0.0)) / tl.load(total_at)
-        chance = tl.minimum(tl.load(about_at) * size + tl.load(about_at + 1), 1.0)
-        turn = (rows + 1).to(tl.float64) * tl.load(about_at + 2)
-        chosen = chosen & ((turn - tl.floor(turn)) < chance)
-        count = 1.0 / chance
-        if weighted:
-            count *= tl.load(weight_at + rows, mask=there, other=0.0)
-        tl.store(out_at + rows, tl.where(chosen, count, 0.0).to(tl.float32), mask=there)
-
-    return draw_by_size
 
 
 @cache
@@ -109,11 +53,12 @@ def _pack() -> JITFunction:
 
     @triton.jit  # type: ignore[untyped-decorator]
     def pack(  # type: ignore[no-untyped-def]
-        X_at, down, across, rows_at, count_at, middle_at, out_at, n, d: tl.constexpr,
-        padded: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+        X_at, down, across, rows_at, count_at, middle_at, out_at, total_at, first, most,
+        d: tl.constexpr, padded: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
     ):  # fmt: skip
         place = tl.program_id(0).to(tl.int64) * height + tl.arange(0, height)
         column = tl.arange(0, width)
+        n = tl.minimum(tl.load(total_at) - first, most)
         there, inside = place < n, column < d
         row = tl.load(rows_at + place, mask=there, other=0)[:, None] * down
         count = tl.load(count_at + place, mask=there, other=0.0)[:, None]
@@ -135,10 +80,12 @@ def _products() -> JITFunction:
 
     @triton.jit  # type: ignore[untyped-decorator]
     def products(  # type: ignore[no-untyped-def]
-        packed_at, out_at, n, each, padded: tl.constexpr, blocks: tl.constexpr,
+        packed_at, out_at, total_at, first, most, padded: tl.constexpr, blocks: tl.constexpr,
         height: tl.constexpr, width: tl.constexpr,
     ):  # fmt: skip
         pair, part = tl.program_id(0), tl.program_id(1)
+        n = tl.maximum(tl.minimum(tl.load(total_at) - first, most), 0).to(tl.int32)
+        each = tl.cdiv(n, tl.num_programs(1) * height) * height
         left, right = pair // blocks, pair % blocks
         if left <= right:
             one = left * width + tl.arange(0, width)
@@ -240,57 +187,9 @@ def _gather() -> JITFunction:
     return gather
 
 
-def draw_rows(
-    scores: Tensor, positive: Tensor, log_weight: Tensor | None, about: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return the rows that are drawn of both classes, and how much each counts, as float32.
-
-    Those of negatives count less than zero. ``about`` holds the tilts of (positives, negatives),
-    the logarithms of their masses, the rows m that are to stand for a class, and `GOLDEN`.
-    """
-    torch = importlib.import_module("torch")
-    count = torch.empty(len(scores), dtype=torch.float32, device=scores.device)
-    logs = scores if log_weight is None else log_weight
-    with torch.cuda.device(scores.device):
-        _draw()[(-(-len(scores) // _LOOKED_AT),)](
-            scores, positive.view(torch.uint8), logs, about, count, len(scores),
-            weighted=log_weight is not None, height=_LOOKED_AT, num_warps=_WARPS,
-        )  # fmt: skip
-    rows = count.nonzero()[:, 0]
-    return rows, count[rows]
-
-
-def draw_by_size(
-    sizes: Tensor, positive: Tensor, kind: bool, weight: Tensor | None, about: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return rows of one class that are drawn by their size, and how many rows each stands for.
-
-    Parameters
-    ----------
-    sizes : float64 tensor of shape (n,)
-        Those of the class sum to half of the sum of all, in absolute value.
-    positive : bool tensor of shape (n,)
-    kind : bool
-        Which class.
-    weight : float64 tensor of shape (n,), optional
-        How often each row counts.
-    about : float64 tensor
-        How many rows are drawn by their size, the chance of any row beside that, and `GOLDEN`.
-    """
-    torch = importlib.import_module("torch")
-    count = torch.empty(len(sizes), dtype=torch.float32, device=sizes.device)
-    total = (0.5 * sizes.abs().sum()).clamp(min=torch.finfo(torch.float64).tiny)
-    with torch.cuda.device(sizes.device):
-        _draw_by_size()[(-(-len(sizes) // _LOOKED_AT),)](
-            sizes, positive.view(torch.uint8), sizes if weight is None else weight, about, total,
-            count, len(sizes), kind=kind, weighted=weight is not None, height=_LOOKED_AT,
-            num_warps=_WARPS,
-        )  # fmt: skip
-    rows = count.nonzero()[:, 0]
-    return rows, count[rows]
-
-
-def drawn_moments(X: Tensor, rows: Tensor, count: Tensor, middles: Tensor) -> Tensor:
+def drawn_moments(
+    X: Tensor, rows: Tensor, count: Tensor, middles: Tensor, total: Tensor | None = None
+) -> Tensor:
     """Return sum |count| (x - middle)(x - middle)' over some rows, in float64.
 
     Parameters
@@ -300,27 +199,31 @@ def drawn_moments(X: Tensor, rows: Tensor, count: Tensor, middles: Tensor) -> Te
     count : float32 tensor of shape (m,), less than zero for negatives
     middles : float32 tensor of shape (2, d)
         Of the positives and of the negatives.
+    total : int64 tensor of shape (1,), optional
+        How many of the rows there are, where the host does not know; all of them else.
     """
     torch = importlib.import_module("torch")
     d, n = int(X.shape[1]), len(rows)
+    if total is None:
+        total = torch.full((1,), n, dtype=torch.int64, device=X.device)
     width = next((width for width in _SHAPES if d <= width), _WIDE)
     (height, warps, stages), blocks = _SHAPES[width], -(-d // width)
     padded, pairs = blocks * width, blocks * (blocks + 1) // 2
-    at_once = max(height, _PACKED // padded)
+    at_once = max(1, _PACKED // (padded * height)) * height
     parts = max(1, min(_PROGRAMS // pairs, _LEFT // padded**2, -(-min(n, at_once) // height)))
     sums = torch.zeros((parts, padded, padded), dtype=torch.float32, device=X.device)
     packed = torch.empty((min(n, at_once), padded), dtype=torch.bfloat16, device=X.device)
     read, tall = _power_of_two(padded), max(1, _GATHERED // _power_of_two(padded))
     with torch.cuda.device(X.device):
-        for some, counts in zip(rows.split(at_once), count.split(at_once), strict=True):
-            m = len(some)
-            each = -(-m // (parts * height)) * height
-            _pack()[(-(-m // tall),)](
-                X, *X.stride(), some, counts, middles, packed, m, d,
+        for first in range(0, n, at_once):
+            some, counts = rows[first : first + at_once], count[first : first + at_once]
+            chosen = total, first, len(some)
+            _pack()[(-(-len(some) // tall),)](
+                X, *X.stride(), some, counts, middles, packed, *chosen, d,
                 padded=padded, height=tall, width=read, num_warps=_WARPS,
             )  # fmt: skip
             _products()[(blocks**2, parts)](
-                packed, sums, m, each, padded=padded, blocks=blocks,
+                packed, sums, *chosen, padded=padded, blocks=blocks,
                 height=height, width=width, num_warps=warps, num_stages=stages,
             )  # fmt: skip
     upper = sums.sum(0, dtype=torch.float64)[:d, :d].triu()

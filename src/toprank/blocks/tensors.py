@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike
 
 from toprank._arrays import AnyArray, TableLike
 from toprank._extras import require
+from toprank._numerics import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -92,7 +93,8 @@ def count_true(mask: Tensor) -> int:
     torch = require("torch", "torch")
     whole = len(mask) - len(mask) % _TOGETHER
     bytes_ = mask[:whole].view(torch.uint8).view(-1, _TOGETHER)
-    return int(bytes_.sum(1, dtype=torch.uint8).sum() + mask[whole:].sum())
+    total = bytes_.sum(1, dtype=torch.uint8).sum()
+    return int(total if whole == len(mask) else total + mask[whole:].sum())
 
 
 def distinct(labels: Tensor) -> AnyArray:
@@ -223,6 +225,21 @@ def on_host(values: None) -> None: ...
 def on_host(values: OnDevice | AnyArray | None) -> AnyArray | None:
     """A vector as NumPy's array, copied from its device where it lies on one."""
     return values.tensor.cpu().numpy() if isinstance(values, OnDevice) else values
+
+
+def pinned_copy(tensor: Tensor) -> FloatArray:
+    """Copy a small float64 tensor to the host, into memory that a GPU writes to by itself."""
+    here = tensor.cpu() if not tensor.is_cuda else _pinned_copy(tensor)
+    copied: FloatArray = here.numpy()
+    return copied
+
+
+def _pinned_copy(tensor: Tensor) -> Tensor:
+    torch = require("torch", "torch")
+    here: Tensor = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    here.copy_(tensor, non_blocking=True)
+    torch.cuda.current_stream(tensor.device).synchronize()
+    return here
 
 
 def _refusal(what: str) -> TypeError:

@@ -184,7 +184,7 @@ def _vector_beside(
             f"{name} has shape {tuple(vector.shape)}, but X has {len(X)} rows: expected one "
             "number per row."
         )
-    return vector
+    return vector.contiguous()  # as kernels read it
 
 
 def _numbers(name: str, values: Tensor | ArrayLike, X: Tensor | StoredRows) -> Tensor:

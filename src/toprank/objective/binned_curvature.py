@@ -123,6 +123,10 @@ class BinPairs:
 
     def hessian(self, sums: FloatArray, moments: FloatArray) -> FloatArray:
         """Return the Hessian from the sums of X over the bins and X' diag(weight) X."""
+        return moments + self.beside_moments(sums)
+
+    def beside_moments(self, sums: FloatArray) -> FloatArray:
+        """Return what the Hessian has beside X' diag(weight) X."""
         split = self.slope.shape[1]
         inner, outer = sums[:split], sums[split:] / self.mass[:, None]
         by_first = self.first[:, None] * outer
@@ -130,10 +134,10 @@ class BinPairs:
         across = inner.T @ (self.bend.T @ by_first)
         across += (met * (self.tilt * self.second)[:, None]).T @ outer
         pull = self.first @ met - self.tilt @ by_first
-        hessian = moments - across - across.T + (met * self.second[:, None]).T @ met
+        beside: FloatArray = (met * self.second[:, None]).T @ met - across - across.T
         if self.value > 0:
-            hessian -= (self.p - 1.0) / self.value * np.outer(pull, pull)
-        return hessian
+            beside -= (self.p - 1.0) / self.value * np.outer(pull, pull)
+        return beside
 
 
 @dataclass(frozen=True)

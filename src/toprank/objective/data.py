@@ -292,6 +292,8 @@ class LabelledData(BlockData):
         self.size = size
         #: Whether these rows stand for others.
         self.is_sample = like is not None
+        #: Whether the rows of a class weigh alike, and none nothing.
+        self.alike = not counts.weighted
         super().__init__(source, counts.starts(), counts.n_rows, like)
         self.passes["labels"] += 1
         self.view = View(classes, class_weight, self.units, self.entries)
@@ -448,7 +450,9 @@ class LabelledData(BlockData):
         counts = counts or count_labels(source)
         if len(counts.labels) < 2 or not np.all(counts.weight > 0):
             return None
-        return LabelledData(source, counts, self.classes, self.class_weight, self.size, self)
+        sample = LabelledData(source, counts, self.classes, self.class_weight, self.size, self)
+        sample.alike = self.alike  # its weights say how many rows of the class each stands for
+        return sample
 
     @property
     def _counts_of_sample(self) -> LabelCounts | None:

@@ -7,8 +7,6 @@ to the host. Hessians are estimated from some rows by bins of their scores
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +15,19 @@ import numpy as np
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign, to_array
-from toprank.blocks.kernels_moments import (
-    GOLDEN,
-    draw_by_size,
-    drawn_moments,
-    sums_in_bins,
-)
+from toprank.blocks.kernels_chosen import draw_by_size
+from toprank.blocks.kernels_moments import GOLDEN
 from toprank.blocks.source import Block
 from toprank.blocks.tensors import OnDevice, unwrap
-from toprank.objective.binned_curvature import SPREADS, BinPairs
+from toprank.objective.binned_curvature import BinPairs
 from toprank.objective.data import LabelledData
+from toprank.objective.device_bins import (
+    BINS_OF_A_CLASS,
+    BinSums,
+    CompiledSums,
+    TorchSums,
+    bin_of_scores,
+)
 from toprank.objective.device_root import DeviceRoot
 from toprank.objective.labelled import OpenBlock, View, open_block
 from toprank.objective.power_root import PowerRoot
@@ -47,13 +48,10 @@ _ENTRIES = {"torch": 1 << 24, "compiled": 1 << 27, "sample": 1 << 24}
 _DRAWN_FROM = 2
 _FEWER_INNER = 8
 _EVENLY = 0.1
-#: Bins of each class: the host sums over all pairs of them, which is what takes the time.
-_BINS = 128
-#: Rows whose sums over bins are taken at once by torch.
-_AT_ONCE = 1 << 15
-_TINY = float(np.finfo(float).tiny)
-#: Scores that tell their spread.
-_SPREAD_SCORES = 1 << 16
+#: Room for rows that are drawn: relative to how many there should be, and some beside that.
+_ROOM, _SPARE = 1.02, 1000
+#: Features up to which a Hessian is asked for.
+_NEWTON_UP_TO = 500
 
 
 class RootRows:
@@ -68,27 +66,34 @@ class RootRows:
         Whether the positives are the outer rows.
     is_sample : bool
         Whether the rows stand for others: then fewer of them tell a Hessian.
+    counts : two ints, optional
+        The numbers of negatives and of positives, where those of a class weigh alike.
     """
 
     def __init__(
-        self, opened: OpenBlock, task: Task, prices_positives: bool, is_sample: bool = False
+        self,
+        opened: OpenBlock,
+        task: Task,
+        prices_positives: bool,
+        is_sample: bool = False,
+        counts: tuple[int, int] | None = None,
     ):
         self.opened = opened
         self.is_sample = is_sample
         self.design: DeviceDesign = opened.design  # type: ignore[assignment]
         self.task, self.prices_positives = task, prices_positives
         self.positive: Tensor = unwrap(opened.positive)
-        self.weight: Tensor | None = unwrap(opened.weight)
-        self.root = DeviceRoot(self.positive, self.weight, task.p, task.loss, prices_positives)
+        self.weight: Tensor | None = unwrap(opened.weight) if counts is None else None
+        given = self.positive, self.weight, task.p, task.loss, prices_positives, counts
+        self.root = DeviceRoot(*given)
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray] | None:
         """Return F and its gradient in the coefficients."""
-        scores, self._slopes = self.opened.kept_scores(coef).tensor, None
-        at_once = self._at_once(scores)
+        scores = self.opened.kept_scores(coef).tensor
+        at_once = self._at_once(coef, scores)
         if at_once is not None:
-            value, grad, slopes = at_once
-            self._slopes = coef.tobytes(), slopes
-            return value, grad
+            return at_once
+        self._slopes = None
         found = self.root.value_grad(scores)
         if found is None:
             return None
@@ -96,17 +101,27 @@ class RootRows:
 
     #: Where the last evaluation was, and its slopes up to a factor.
     _slopes: tuple[bytes, Tensor] | None = None
+    #: Where a Hessian was begun before it was asked for, and its sums; without sums once one was.
+    _begun: tuple[bytes, BinSums | None] | None = None
 
-    def _at_once(self, scores: Tensor) -> tuple[float, FloatArray, Tensor] | None:
-        """Value, gradient and slopes, waiting for the device once; None where that cannot be."""
+    def _at_once(self, coef: FloatArray, scores: Tensor) -> tuple[float, FloatArray] | None:
+        """Value and gradient, waiting for the device once; None where that cannot be."""
         root = self.root.compiled
         begun = root.at_once(scores) if root and self.design.kernel == "triton" else None
         if root is None or begun is None:
             return None
         facts, slopes = begun
-        both = to_array(self.design.torch.cat([facts, self.design.weigh(slopes)]))
+        self._slopes = coef.tobytes(), slopes
+        found = self.design.torch.cat([facts, self.design.weigh(slopes)])
+        if self._begun is None and self._compiled and len(coef) <= _NEWTON_UP_TO:
+            # a solver asks for this Hessian next: the host starts on it while the device is at work
+            self._begin(coef)
+        both = to_array(found)
         read = root.read(both[: len(facts)])
-        return None if read is None else (read[0], read[1] * both[len(facts) :], slopes)
+        if read is None:
+            self._begun = None
+            return None
+        return read[0], read[1] * both[len(facts) :]
 
     @property
     def _compiled(self) -> bool:
@@ -122,19 +137,19 @@ class RootRows:
         return max(_ROWS, _ROWS_PER_FEATURE * d, more)
 
     @cached_property
-    def _drawn(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Evenly spaced rows of each class that are present, which are inner, and their shares."""
-        torch, most = self.design.torch, self._most_drawn
-        rows = torch.cat([_spaced(side, most) for side in (self.root.inner, self.root.outer)])
-        one = torch.ones(len(rows), dtype=torch.float64, device=rows.device)
-        return self._with_shares(rows, one if self.weight is None else self.weight[rows])
+    def _drawn(self) -> _Drawn:
+        """Evenly spaced rows of each class that are present."""
+        inner, outer = (
+            _spaced(side, self._most_drawn) for side in (self.root.inner, self.root.outer)
+        )
+        return self._with_shares(inner, outer, self._weights(outer))
 
-    def _drawn_at(self, coef: FloatArray) -> tuple[Tensor, Tensor, Tensor]:
+    def _drawn_at(self, coef: FloatArray) -> _Drawn:
         """The same at some coefficients: outer rows by their slopes, where they are many.
 
         Most of the Hessian is theirs, and most of them have little part in it.
         """
-        torch, most, n = self.design.torch, self._most_drawn, len(self.root.outer)
+        most, n = self._most_drawn, len(self.root.outer)
         at, slopes = self._slopes or (b"", None)
         few = self.is_sample or not self._compiled or n <= _DRAWN_FROM * most
         if few or slopes is None or at != coef.tobytes():
@@ -142,143 +157,82 @@ class RootRows:
         inner = _spaced(self.root.inner, max(_ROWS, most // _FEWER_INNER))
         most = 2 * most - len(inner)  # as many in all
         about = self.design.small(np.array([(1.0 - _EVENLY) * most, _EVENLY * most / n, GOLDEN]))
-        outer, count = draw_by_size(
-            slopes, self.positive, self.prices_positives, self.weight, about
-        )
-        alike = count.new_ones(len(inner)) if self.weight is None else self.weight[inner]
-        counts = torch.cat([alike.double(), count.double()])
-        return self._with_shares(torch.cat([inner, outer]), counts)
+        room = int(_ROOM * most) + _SPARE
+        # rows that are not overwritten count nothing, and have scores as any others
+        outer = self.root.outer[:: max(1, n // room)][:room].clone()
+        given = slopes, self.positive, self.prices_positives, self.weight, about
+        counts = draw_by_size(*given, outer)
+        return self._drawn if counts is None else self._with_shares(inner, outer, counts.double())
 
-    def _with_shares(self, rows: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows, which of them are inner, and the shares of each in its class."""
-        torch, inner = self.design.torch, self.positive[rows] != self.prices_positives
-        masses = [torch.where(side, counts, 0.0).sum() for side in (inner, ~inner)]
-        return rows, inner, counts / torch.where(inner, *masses)
+    def _weights(self, rows: Tensor) -> Tensor:
+        if self.weight is not None:
+            return self.weight[rows]
+        torch = self.design.torch
+        ones: Tensor = torch.ones(len(rows), dtype=torch.float64, device=rows.device)
+        return ones
+
+    def _with_shares(self, inner: Tensor, outer: Tensor, counts: Tensor) -> _Drawn:
+        """Inner and outer rows, which count so much, and the share of each in its class."""
+        shares = [part / part.sum() for part in (self._weights(inner), counts)]
+        cat = self.design.torch.cat
+        return _Drawn(cat([inner, outer]), len(inner), cat(shares))
+
+    def _begin(self, coef: FloatArray) -> BinSums:
+        """Start on the Hessian from rows drawn, in bins of their scores."""
+        drawn = self._drawn_at(coef)
+        scores = self.root.sign * self.opened.scores(coef).tensor[drawn.rows]
+        place = bin_of_scores(scores)
+        place[drawn.n_inner :] += BINS_OF_A_CLASS
+        known = place, scores, drawn.share
+        sums: BinSums
+        if self._compiled:
+            sums = CompiledSums(self.design, drawn.rows, *known)
+        else:
+            sums = TorchSums(self.design, self._entries, *known)
+        self._begun = coef.tobytes(), sums
+        return sums
 
     def hessian(self, coef: FloatArray) -> FloatArray:
         """Return an estimate of the Hessian from rows drawn, in bins of their scores."""
-        rows, inner, share = self._drawn_at(coef)
-        torch, scores = self.design.torch, self.root.sign * self.opened.scores(coef).tensor[rows]
-        place = _places(scores) + torch.where(inner, 0, _BINS)
-        sums: _BinSums
-        if self._compiled:
-            sums = _CompiledSums(self.design, rows, place, scores, share)
-        else:
-            sums = _TorchSums(self.design, self._entries, place, scores, share)
-        summed = to_array(sums.over_bins())
+        at, begun = self._begun or (b"", None)
+        sums = begun if begun is not None and at == coef.tobytes() else self._begin(coef)
+        self._begun = b"", None  # none is begun ahead any more
+        summed = to_array(sums.summed)
         mass, held = summed[:, -2], summed[:, -2] > 0
         middle = summed[held, -1] / mass[held]
-        split = int(np.count_nonzero(held[:_BINS]))
+        split = int(np.count_nonzero(held[:BINS_OF_A_CLASS]))
         own_masses = mass[held][:split], mass[held][split:]
         loss, p = self.task.loss, float(self.task.p)
         pairs = BinPairs.of(middle[:split], middle[split:], *own_masses, loss, p)
         per_share = np.zeros(len(held))
         per_share[held] = pairs.per_share
         about, moments = sums.moments(per_share, summed)
-        return pairs.hessian(summed[held, :-2] - mass[held, None] * about, to_array(moments))
+        # the device is at the moments meanwhile
+        beside = pairs.beside_moments(summed[held, :-2] - mass[held, None] * about)
+        return to_array(moments) + beside
 
     @cached_property
     def _entries(self) -> Tensor:
         """The entries of the rows drawn, in single precision."""
         design, torch = self.design, self.design.torch
-        x = design.dense_rows(self._drawn[0], torch.float32)
+        x = design.dense_rows(self._drawn.rows, torch.float32)
         if design.centre is not None:
             x -= design.centre
         return x
 
 
-class _BinSums(ABC):
-    """Sums of X over rows drawn, whose bins are known."""
+@dataclass(frozen=True)
+class _Drawn:
+    """Rows drawn, the inner ones first, and the share of each in its class."""
 
-    @abstractmethod
-    def over_bins(self) -> Tensor:
-        """Return the sums of share x, of the shares and of share score over each bin."""
-
-    @abstractmethod
-    def moments(self, per_share: FloatArray, summed: FloatArray) -> tuple[FloatArray, Tensor]:
-        """Return X' diag(weight) X about some row, and that row.
-
-        The weight of a row is its share times what ``per_share`` says for its bin; ``summed`` is
-        what `over_bins` has returned.
-        """
-
-
-class _TorchSums(_BinSums):
-    """By products of matrices of copied rows."""
-
-    def __init__(
-        self, design: DeviceDesign, x: Tensor, place: Tensor, scores: Tensor, share: Tensor
-    ):
-        self.design, self.x = design, x
-        self.place, self.scores, self.share = place, scores, share
-
-    def over_bins(self) -> Tensor:
-        x, torch = self.x, self.design.torch
-        sums: Tensor = x.new_zeros((2 * _BINS, x.shape[1] + 2), dtype=torch.float64)
-        for some, score, bins, part in _together(x, self.scores, self.place, self.share):
-            onto = part.new_zeros((len(sums), len(some)))
-            onto.scatter_(0, bins[None, :], part[None, :])
-            own = some.double()
-            sums += onto @ torch.cat([own, torch.ones_like(score[:, None]), score[:, None]], 1)
-        return sums
-
-    def moments(self, per_share: FloatArray, summed: FloatArray) -> tuple[FloatArray, Tensor]:
-        x, torch = self.x, self.design.torch
-        weight = (self.share * self.design.small(per_share)[self.place]).float()
-        moments: Tensor = x.new_zeros((x.shape[1],) * 2, dtype=torch.float64)
-        for some, part in _together(x, weight):
-            scaled = some * part.sqrt()[:, None]
-            moments += (scaled.T @ scaled).double()
-        return np.zeros(x.shape[1]), moments
-
-
-class _CompiledSums(_BinSums):
-    """By kernels that read the rows where they lie."""
-
-    def __init__(
-        self, design: DeviceDesign, rows: Tensor, place: Tensor, scores: Tensor, share: Tensor
-    ):
-        self.design, self.rows = design, rows
-        self.place, self.scores, self.share = place, scores, share
-
-    def over_bins(self) -> Tensor:
-        torch, design = self.design.torch, self.design
-        place, order = self.place.to(torch.int16).sort(stable=True)  # bin by bin
-        numbers = torch.arange(2 * _BINS + 1, dtype=torch.int16, device=place.device)
-        starts = torch.searchsorted(place, numbers)
-        rows, share, scores = (part[order] for part in (self.rows, self.share, self.scores))
-        return sums_in_bins(design.X, rows, share, scores, starts, design.centre)
-
-    def moments(self, per_share: FloatArray, summed: FloatArray) -> tuple[FloatArray, Tensor]:
-        design, centre = self.design, self.design.units.centre
-        weight = (self.share * design.small(per_share)[self.place]).float()
-        # about the weighted mean, whose rounded value the rows are read from
-        mean = per_share @ summed[:, :-2] / max(float(per_share @ summed[:, -2]), _TINY)
-        shift = 0.0 if centre is None else centre
-        middle = (mean + shift).astype(np.float32).astype(np.float64)
-        middles = design.small(np.stack([middle, middle])).float()
-        return middle - shift, drawn_moments(design.X, self.rows, weight, middles)
+    rows: Tensor
+    n_inner: int
+    share: Tensor
 
 
 def _spaced(rows: Tensor, most: int) -> Tensor:
     """Evenly spaced ones of some rows, so many at the most."""
     return rows[:: -(-len(rows) // most)]
-
-
-def _together(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Some of the rows at a time."""
-    return zip(*(vector.split(_AT_ONCE) for vector in vectors), strict=True)
-
-
-def _places(scores: Tensor) -> Tensor:
-    """The bin of each score, about as in `toprank.objective.binned_curvature`."""
-    some = scores[:: max(1, len(scores) // _SPREAD_SCORES)]
-    reach, middle = SPREADS * some.std(correction=0), some.mean()
-    lowest, highest = scores.aminmax()
-    low, high = lowest.maximum(middle - reach), highest.minimum(middle + reach)
-    width = ((high - low) / _BINS).clamp(min=_TINY)
-    places: Tensor = ((scores - low) / width).clamp(0.0, _BINS - 1.0).long()
-    return places
 
 
 @dataclass(frozen=True)
@@ -308,7 +262,7 @@ class AtRoot:
 class DeviceRootProblem(ScoredProblem):
     """The root of a power price at one end of the list, for the rows of one device."""
 
-    newton_up_to = 500
+    newton_up_to = _NEWTON_UP_TO
     scale = 1.0
     #: All pairs lie where the loss bends most, or near it, as long as no score differs from others.
     flattens = True
@@ -331,7 +285,9 @@ class DeviceRootProblem(ScoredProblem):
         """The rows of the device, looked at once."""
         if self._rows is None:
             prices_positives = (self.task.end == "top") == (self.task.price.outer == "winners")
-            self._rows = RootRows(opened, self.task, prices_positives, self.data.is_sample)
+            data = self.data
+            counts = data.thinning.members if data.alike else None
+            self._rows = RootRows(opened, self.task, prices_positives, data.is_sample, counts)
         return self._rows
 
     _rows: RootRows | None = None

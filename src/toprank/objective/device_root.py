@@ -17,6 +17,7 @@ import numpy as np
 from toprank._extras import has_triton
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
+from toprank.blocks.kernels_chosen import spaced_rows
 from toprank.losses import Loss
 from toprank.objective.device_compiled import QUANTA, CompiledRoot, Side
 from toprank.objective.power_root import MOST_BOXES, Axis, is_square, series_of
@@ -44,6 +45,8 @@ class DeviceRoot:
         One that `toprank.objective.power_root.PowerRoot` suits.
     prices_positives : bool
         Whether the positives are the outer rows.
+    counts : two ints, optional
+        The numbers of negatives and of positives, where they are known and none is absent.
 
     Examples
     --------
@@ -64,13 +67,13 @@ class DeviceRoot:
         p: float,
         loss: Loss,
         prices_positives: bool,
+        counts: tuple[int, int] | None = None,
     ):
         self.torch = importlib.import_module("torch")
         self.p, self.loss, self.n_rows = p, loss, len(positive)
         self.sign = -1.0 if prices_positives else 1.0
-        outer = positive if prices_positives else ~positive
-        present = positive | True if weight is None else weight > 0
-        self.inner, self.outer = ((side & present).nonzero()[:, 0] for side in (~outer, outer))
+        sides = _rows_of_classes(positive, weight, counts)
+        self.inner, self.outer = sides if prices_positives else sides[::-1]
         self.inner_share, self.outer_share = (
             self._shares(weight, side) for side in (self.inner, self.outer)
         )
@@ -132,6 +135,21 @@ class DeviceRoot:
         gradient[self.outer] = -self.sign * per_height * made.tilts()
         gradient[self.inner] = self.sign * self.inner_share * made.pulls(per_height)
         return value, gradient
+
+
+def _rows_of_classes(
+    positive: Tensor, weight: Tensor | None, counts: tuple[int, int] | None
+) -> tuple[Tensor, Tensor]:
+    """The negatives and the positives that are present."""
+    if counts is not None and positive.is_cuda:  # then the host need not wait
+        rows = spaced_rows(positive, (1, 1), (0, 0), counts)
+        if rows is not None:
+            return rows[: counts[0]], rows[counts[0] :]
+    members = [~positive, positive]
+    if weight is not None:
+        members = [member & (weight > 0) for member in members]
+    of_neg, of_pos = (member.nonzero()[:, 0] for member in members)
+    return of_neg, of_pos
 
 
 class _Boxed:

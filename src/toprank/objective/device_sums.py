@@ -14,8 +14,9 @@ from toprank._extras import has_triton, require
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign
+from toprank.blocks.kernels_chosen import draw_rows
 from toprank.blocks.kernels_cuda import FusedReader
-from toprank.blocks.kernels_moments import GOLDEN, draw_rows, drawn_moments
+from toprank.blocks.kernels_moments import GOLDEN, drawn_moments
 from toprank.blocks.recorded import Recording
 from toprank.blocks.statistics import Units
 from toprank.objective.sums import BIN, BINS, EndPartial, ScoreHistogram, Standard, Tilted, Tilts
@@ -36,6 +37,11 @@ _RECORDED_ROWS = 1 << 20
 _ROOM = (1e-100, 1e120)
 #: Weights are counted in whole quanta, so that no order of adding up can change a bit.
 _QUANTA = 2.0**60
+
+#: The least share of the rows of a Hessian that each class has.
+_LEAST_SHARE = 0.25
+#: Room for rows that are drawn, relative to how many there should be, and sixteens beside that.
+_ROOM_FOR_DRAWN, _SPARE = 1.25, 256
 
 Pair = tuple[float, float]
 
@@ -127,31 +133,45 @@ class FusedSums:
     def curvature(self, scores: Tensor, tilts: Pair, end: EndPartial, n_rows: int) -> Tensor:
         """Return sum_c |tilt_c| covariance of class c, from about so many rows of each class.
 
-        They are drawn by their weight, see `toprank.blocks.kernels_moments`. ``end`` holds the
-        masses and means of all rows, or about them; their second moments are not looked at.
+        They are drawn by their weight, see `toprank.blocks.kernels_moments`; more of the class that
+        counts more often. ``end`` holds the masses and means of all rows, or about them; their
+        second moments are not looked at. The host does not wait for the device where it can be
+        helped.
         """
         design, torch = self.design, self.design.torch
-        drawn_by = np.array([*tilts, *_log_masses(end), n_rows, GOLDEN])
+        each = _rows_to_draw(tilts, n_rows)
+        drawn_by = np.array([*tilts, *_log_masses(end), *each, GOLDEN])
         sent = design.small(np.concatenate([*map(_mean, end), drawn_by]))  # in one copy
-        means, about = sent[:-6].view(2, -1), sent[-6:]
+        means, about = sent[:-7].view(2, -1), sent[-7:]
         middles = means if design.centre is None else means + design.centre
-        if design.kernel == "triton" and design.X.dtype != torch.float64:
-            drawn = draw_rows(scores, self.positive, self.log_weight, about)
-            return drawn_moments(design.X, *drawn, middles.float())
+        compiled = design.kernel == "triton" and design.X.dtype != torch.float64
+        if compiled:
+            room = min(len(scores), 16 * (int(_ROOM_FOR_DRAWN * sum(each)) // 16 + _SPARE))
+            drawn = draw_rows(scores, self.positive, self.log_weight, about, room)
+            if drawn is not None:
+                rows, count, total = drawn
+                return drawn_moments(design.X, rows, count, middles.float(), total)
         rows, count = self._draw(scores, about)
+        if compiled:
+            return drawn_moments(design.X, rows, count.float(), middles.float())
         return _second_moments(design, rows, count, middles)
 
+    def factored(self, hessian: Tensor, penalty: FloatArray | float) -> Tensor:
+        """Return what `factored` makes of a Hessian and the penalty on each coefficient."""
+        there = self.design.small(penalty) if isinstance(penalty, np.ndarray) else penalty
+        return factored(hessian, there)
+
     def _draw(self, scores: Tensor, about: Tensor) -> tuple[Tensor, Tensor]:
-        """What `draw_rows` returns, in float64, of rows that its kernel cannot read."""
+        """What `draw_rows` returns, in float64, where its kernels do not run."""
         torch, positive = self.design.torch, self.positive
-        tilt, top = (torch.where(positive, about[k], about[k + 1]) for k in (0, 2))
+        tilt, top, each = (torch.where(positive, about[k], about[k + 1]) for k in (0, 2, 4))
         exponents = tilt * scores - top
         if self.log_weight is not None:
             exponents += self.log_weight
-        share, each = exponents.exp_(), about[4]
+        share = exponents.exp_()
         number = torch.arange(1, len(share) + 1, dtype=torch.float64, device=share.device)
-        rows = ((number * about[5]).frac_() < each * share).nonzero()[:, 0]
-        count = share[rows].maximum(1.0 / each) * tilt[rows].abs()
+        rows = ((number * about[6]).frac_() < each * share).nonzero()[:, 0]
+        count = share[rows].maximum(1.0 / each[rows]) * tilt[rows].abs()
         return rows, torch.where(positive[rows], count, -count)
 
     def _is_sound(self, end: EndPartial) -> bool:
@@ -175,6 +195,36 @@ class FusedSums:
         found = self.design.torch.stack(tops).cpu().numpy()
         of_pos, of_neg = (float(top) if np.isfinite(top) else 0.0 for top in found)
         return of_pos, of_neg
+
+
+def _rows_to_draw(tilts: Pair, n_rows: int) -> Pair:
+    """Rows to draw of (positives, negatives), n_rows on average, in proportion to the tilts.
+
+    So the error of the sum of |tilt| times the covariances is least, where it counts most.
+    """
+    of_pos, of_neg = map(abs, tilts)
+    share = min(max(of_pos / (of_pos + of_neg), _LEAST_SHARE), 1.0 - _LEAST_SHARE)
+    return 2.0 * n_rows * share, 2.0 * n_rows * (1.0 - share)
+
+
+def factored(hessian: Tensor, penalty: Tensor | float) -> Tensor:
+    """Return a Hessian, a penalty added to its diagonal, and its factor, in units of unit diagonal.
+
+    Above the diagonal lies the Hessian in those units, on and below it the factor; below
+    them one line of the units and one of zeros, or of other numbers where there is no factor.
+    """
+    torch, d = require("torch", "torch"), len(hessian)
+    diagonal = hessian.diagonal()
+    diagonal += penalty
+    scale = torch.where(diagonal > 0, diagonal, 1.0).rsqrt()
+    scaled = hessian * scale[:, None]
+    scaled *= scale
+    lower, failed = torch.linalg.cholesky_ex(scaled)
+    found = hessian.new_empty((d + 2, d))
+    torch.add(lower, scaled.triu(1), out=found[:d])
+    found[d] = scale
+    found[d + 1] = failed
+    return found
 
 
 def _end_of(found: FloatArray, tops: Pair) -> EndPartial:

@@ -67,6 +67,8 @@ _DEVICE_STORED_HESSIAN = 60
 _DEVICE_DRAWN = 1 << 26, 1 << 14
 #: The same where a sample of the rows is solved, which reads them in no time.
 _SAMPLE_DRAWN = 1 << 24, 1 << 12
+#: Features from which a device takes such a Hessian apart: the host does smaller ones as fast.
+_FACTORED_FROM = 128
 #: How far the logarithms of the masses of all rows and of a sample may lie apart where both tell
 #: the same curvature. Far from the minimum a few rows that no sample holds may outweigh all others.
 _ALIKE = 0.1
@@ -274,8 +276,8 @@ class SweptProblem(TwoClassProblem):
             StartTilted(data.view, self.tilts[0], tops), coef
         )
         rows = self if self._draws_from_all else coarse
-        sweep = StartCurvature(rows.data.view, self.tilts[0], about, self._rows_drawn())
-        rows.data.source.map_reduce(sweep, coef)
+        asked = self.tilts[0], about, self._rows_drawn(), self._penalty_there
+        rows.data.source.map_reduce(StartCurvature(rows.data.view, *asked), coef)
 
     #: Whether the scores of all rows lie beside them, for rows to be drawn by.
     _draws_from_all = False
@@ -287,16 +289,43 @@ class SweptProblem(TwoClassProblem):
 
     def _drawn_hessian(self, coef: FloatArray, exact: bool) -> FloatArray:
         """An estimate from rows of a device that are drawn by their weight."""
+        hessian = self._drawn_curvature(coef, exact, None)
+        hessian[np.diag_indices(self.size)] += self.penalty
+        return hessian
+
+    def factored_hessian(self, coef: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return an estimate that the device takes apart; None where the host does.
+
+        As `toprank.solvers.newton_step.Factor` has it: the factor, with the Hessian above it, NaN
+        where there is none; and the units of both.
+        """
+        penalty = self._penalty_there
+        if penalty is None:
+            return None
+        found = self._drawn_curvature(coef, False, penalty)
+        both, scale, failed = found[:-2], found[-2], found[-1].any()
+        if failed:
+            np.fill_diagonal(both, np.nan)
+        return both, scale
+
+    @property
+    def _penalty_there(self) -> FloatArray | float | None:
+        """What a device adds to a Hessian before it takes it apart; None where the host does."""
+        alone = self._sums_on_device and not self.data.sparse and len(self.data.starts) == 1
+        return self.penalty if alone and self.size >= _FACTORED_FROM else None
+
+    def _drawn_curvature(
+        self, coef: FloatArray, exact: bool, penalty: FloatArray | float | None
+    ) -> FloatArray:
         rows, of = self, _DEVICE_DRAWN
         if self._is_device_sample:  # which stands for other rows: nothing of it need be exact
             of = _DEVICE_DRAWN if exact else _SAMPLE_DRAWN
         elif self._hessian_of_sample and not (self._draws_from_all and self._is_like_sample(coef)):
             rows = self._coarse
         (end,) = rows.evaluate(coef, 1)
-        sweep = Curvature(rows.data.view, self.tilts[0], end, self._rows_drawn(of))
-        hessian: FloatArray = rows.data.run(sweep, coef)
-        hessian[np.diag_indices(self.size)] += self.penalty
-        return hessian
+        asked = self.tilts[0], end, self._rows_drawn(of), penalty
+        curvature: FloatArray = rows.data.run(Curvature(rows.data.view, *asked), coef)
+        return curvature
 
     def _is_like_sample(self, coef: FloatArray) -> bool:
         """Whether the sample stands for all rows at the coefficients."""

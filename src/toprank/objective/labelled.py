@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from toprank._numerics import FloatArray, log_of
 from toprank.blocks.design import Design, Tile, design_of
 from toprank.blocks.source import Block
 from toprank.blocks.statistics import Units
-from toprank.blocks.tensors import unwrap
+from toprank.blocks.tensors import OnDevice, pinned_copy, unwrap
 from toprank.objective.sums import (
     Classes,
     EndPartial,
@@ -26,6 +26,9 @@ from toprank.objective.sums import (
     empty_ends,
     tilted_weights,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: Weights, beside the largest, that single precision does not see.
 _NOTHING_ROUGH = 1e-7
@@ -107,7 +110,10 @@ class OpenBlock:
     @cached_property
     def positive(self) -> Any:
         """Which rows are positive."""
-        return self.design.vector(self.block.y) == self.view.classes[1]
+        labels = self.design.vector(self.block.y)
+        if self.design.place == "device" and _are_truths(self.block.y, self.view.classes):
+            return labels
+        return labels == self.view.classes[1]
 
     @cached_property
     def weight(self) -> Any:
@@ -256,27 +262,39 @@ class OpenBlock:
         return started and scores is not None
 
     def start_curvature(
-        self, coef: FloatArray, tilts: tuple[float, float], end: EndPartial, n_rows: int
+        self,
+        coef: FloatArray,
+        tilts: tuple[float, float],
+        end: EndPartial,
+        n_rows: int,
+        penalty: FloatArray | float | None = None,
     ) -> None:
         """Start on what `curvature` will be asked for."""
         scores = unwrap(self.scores(coef) if coef.any() else self.design.empty())
         if not coef.any():
             scores.zero_()
         found = self._fused.curvature(scores, tilts, end, n_rows)
-        self._curved = (coef.tobytes(), tilts, n_rows), found
+        if penalty is not None:
+            found = self._fused.factored(found, penalty)
+        self._curved = _asked(coef, tilts, n_rows, penalty), found
 
     def curvature(
-        self, coef: FloatArray, tilts: tuple[float, float], end: EndPartial, n_rows: int
+        self,
+        coef: FloatArray,
+        tilts: tuple[float, float],
+        end: EndPartial,
+        n_rows: int,
+        penalty: FloatArray | float | None = None,
     ) -> FloatArray:
         """Return sum_c |tilt_c| covariance of class c for rows of a device.
 
-        From about so many rows of each class; ``end`` holds the masses and means of all.
+        From about so many rows of each class; ``end`` holds the masses and means of all. With a
+        penalty, what `toprank.objective.device_sums.factored` makes of it.
         """
-        if self._curved is None or self._curved[0] != (coef.tobytes(), tilts, n_rows):
-            self.start_curvature(coef, tilts, end, n_rows)
+        if self._curved is None or self._curved[0] != _asked(coef, tilts, n_rows, penalty):
+            self.start_curvature(coef, tilts, end, n_rows, penalty)
         (_, found), self._curved = self._curved, None
-        curvature: FloatArray = found.cpu().numpy()
-        return curvature
+        return pinned_copy(found)
 
     def drawn_moments(
         self, coef: FloatArray, tilts: tuple[float, float], shares: tuple[float, float]
@@ -394,19 +412,38 @@ class OpenBlock:
         return self._every[key]
 
     def thin(
-        self, steps: tuple[int, int], before: tuple[int, int], stands_for: list[float]
+        self,
+        steps: tuple[int, int],
+        before: tuple[int, int],
+        stands_for: list[float],
+        counts: tuple[int, int] | None = None,
     ) -> Block:
-        """Return every so many rows of (negatives, positives), weighted to stand for all."""
-        members = (~self.positive, self.positive)
-        kept = [self.every(members[c], steps[c], before[c]) for c in (0, 1)]
-        rows = np.concatenate(kept)
-        if self.design.place != "device":  # where any order is read as fast, and sorting takes time
-            rows = np.sort(rows)
+        """Return every so many rows of (negatives, positives), weighted to stand for all.
+
+        ``counts`` are the numbers of rows of each class, where they are known.
+        """
+        rows = self._thinned(steps, before, counts)
         weight = np.where(self.positive[rows], stands_for[1], stands_for[0])
         if self.block.weight is not None:
             weight = weight * self.design.floats(self.block.weight)[rows]
         labels = self.design.vector(self.block.y)[rows]
         return Block(self.block.index, self.design.thin(rows), unwrap(labels), unwrap(weight))
+
+    def _thinned(
+        self, steps: tuple[int, int], before: tuple[int, int], counts: tuple[int, int] | None
+    ) -> OnDevice | NDArray[np.intp]:
+        """Every so many rows of (negatives, positives), in any order on a device."""
+        if self.design.kernel == "triton" and counts is not None:
+            from toprank.blocks.kernels_chosen import spaced_rows
+
+            firsts = [-number % step for number, step in zip(before, steps, strict=True)]
+            rows = spaced_rows(unwrap(self.positive), steps, firsts, counts)
+            if rows is not None:
+                return OnDevice(rows)
+        members = (~self.positive, self.positive)
+        kept = np.concatenate([self.every(members[c], steps[c], before[c]) for c in (0, 1)])
+        # on a device any order is read as fast, and sorting takes time
+        return kept if self.design.place == "device" else np.sort(kept)
 
     def spaced_rows(self, step: int, before: int) -> Any:
         """Return evenly spaced rows of weight above zero, raw, where they lie."""
@@ -425,6 +462,23 @@ class OpenBlock:
         some = design_of(self.design.thin(rows), self.view.units)
         scores: FloatArray = some.to_host(some.scores(coef))
         return scores
+
+
+def _are_truths(labels: Tensor, classes: np.ndarray) -> bool:
+    """Whether labels of a device say themselves whether a row is positive."""
+    truths = str(labels.dtype) == "torch.bool" and labels.is_contiguous()
+    return truths and classes.dtype == bool and bool(classes[1])
+
+
+def _asked(
+    coef: FloatArray,
+    tilts: tuple[float, float],
+    n_rows: int,
+    penalty: FloatArray | float | None,
+) -> object:
+    """What tells one question after the curvature from another."""
+    added = None if penalty is None else np.asarray(penalty).tobytes()
+    return coef.tobytes(), tilts, n_rows, added
 
 
 def open_block(block: Block, view: View) -> OpenBlock:

@@ -98,7 +98,8 @@ class Thin:
         thinning = self.thinning
         steps, before = thinning.steps[:2], thinning.before[block.index][:2]
         stands_for = [n / -(-n // step) for n, step in zip(thinning.members, steps, strict=True)]
-        return open_block(block, self.view).thin(steps, before, stands_for)
+        counts = thinning.members if len(thinning.before) == 1 else None
+        return open_block(block, self.view).thin(steps, before, stands_for, counts)
 
 
 @dataclass(frozen=True)
@@ -267,16 +268,20 @@ class StartTilted:
 
 @dataclass(frozen=True)
 class Curvature:
-    """sum_c |tilt_c| covariance of class c, from about so many rows of each class of a device."""
+    """sum_c |tilt_c| covariance of class c, from about so many rows of each class of a device.
+
+    With a penalty the Hessian is taken apart there: for one block alone.
+    """
 
     view: View
     tilts: tuple[float, float]
     end: EndPartial  #: masses and means of all rows
     n_rows: int
+    penalty: FloatArray | float | None = None
 
     def local(self, block: Block, coef: FloatArray) -> FloatArray:
         opened = open_block(block, self.view)
-        return opened.curvature(coef, self.tilts, self.end, self.n_rows)
+        return opened.curvature(coef, self.tilts, self.end, self.n_rows, self.penalty)
 
     def merge(self, left: FloatArray, right: FloatArray) -> FloatArray:
         return left + right
@@ -286,7 +291,8 @@ class StartCurvature(Curvature):
     """Lets a device start on that."""
 
     def local(self, block: Block, coef: FloatArray) -> None:  # type: ignore[override]
-        open_block(block, self.view).start_curvature(coef, self.tilts, self.end, self.n_rows)
+        opened = open_block(block, self.view)
+        opened.start_curvature(coef, self.tilts, self.end, self.n_rows, self.penalty)
 
     def merge(self, left: None, right: None) -> None:  # type: ignore[override]
         return None

@@ -282,7 +282,7 @@ class _Curve:
         minus = count * float(np.sum(self.weight, where=~positive))
         self.log_odds = float(np.log((plus + 1.0) / (minus + 1.0)))
         self.target = np.where(positive, (plus + 1) / (plus + 2), 1 / (minus + 2))
-        self._known: tuple[bytes, FloatArray, FloatArray] | None = None
+        self._known: tuple[bytes, FloatArray] | None = None
 
     def of_normal_scores(self, positive: NDArray[np.bool_]) -> FloatArray:
         """Return about where the minimum lies: where it does if the scores of a class are normal.
@@ -320,28 +320,28 @@ class _Curve:
         return coef
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
-        z, small = self._at(coef)
-        value = float(self.weight @ (np.maximum(z, 0.0) + np.log1p(small) - self.target * z))
+        z = coef[0] * self.u + coef[1]
+        value = float(self.weight @ (np.logaddexp(0.0, z) - self.target * z))
         return value, self._gradient(coef)
 
     def _gradient(self, coef: FloatArray) -> FloatArray:
-        z, small = self._at(coef)
-        miss = self.weight * (np.where(z >= 0.0, 1.0, small) / (1.0 + small) - self.target)
+        miss = self.weight * (self._at(coef) - self.target)
         return np.array([float(miss @ self.u), float(np.sum(miss))])
 
-    def _at(self, coef: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return z = A u + B, and e^-|z|: its logistic function needs no other power."""
+    def _at(self, coef: FloatArray) -> FloatArray:
+        """Return the curve's value at every point, once: a Hessian follows its gradient."""
         at = coef.tobytes()
-        if self._known is None or self._known[0] != at:  # a Hessian follows its gradient
-            z = coef[0] * self.u + coef[1]
-            self._known = at, z, np.exp(-np.abs(z))
-        return self._known[1:]
+        if self._known is None or self._known[0] != at:
+            half = 0.5 * coef
+            self._known = at, 0.5 + 0.5 * np.tanh(half[0] * self.u + half[1])
+        return self._known[1]
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
-        _, small = self._at(coef)
-        bend = self.weight * small / (1.0 + small) ** 2
-        cross = float(bend @ self.u)
-        return np.array([[float(bend @ self.u**2), cross], [cross, float(np.sum(bend))]])
+        there = self._at(coef)
+        bend = self.weight * there * (1.0 - there)
+        lever = bend * self.u
+        cross = float(np.sum(lever))
+        return np.array([[float(lever @ self.u), cross], [cross, float(np.sum(bend))]])
 
     has_sample = False
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank.solvers.newton_step import KeptHessian, rounding_error
+from toprank.solvers.newton_step import Factor, KeptHessian, rounding_error
 from toprank.solvers.result import (
     SEPARABLE,
     STUCK,
@@ -66,7 +66,7 @@ def newton(
     message = f"no convergence in {max_iter} Newton iterations"
     while len(log.history) < max_iter and size > enough:
         if hessian is None:
-            found, fresh = problem.hessian(coef, exact=exact), True
+            found, fresh = _hessian_at(problem, coef, exact), True
             damping.see(found)
             hessian = KeptHessian(found)
         trial = damping.step(problem, coef, value, grad, size, hessian)
@@ -100,6 +100,13 @@ def newton(
     done = done or (message == STUCK and is_cancelled(problem, coef, grad, tol))
     message = "" if done else message
     return Result(coef, value, grad, len(log.history), done, message, log.history, gap)
+
+
+def _hessian_at(problem: SmoothProblem, coef: FloatArray, exact: bool) -> FloatArray | Factor:
+    """The Hessian, or an estimate, taken apart already where a device does that."""
+    ask = None if exact else getattr(problem, "factored_hessian", None)
+    found = None if ask is None else ask(coef)
+    return problem.hessian(coef, exact=exact) if found is None else Factor(*found)
 
 
 def _coarse_start(
@@ -149,7 +156,7 @@ class _Damping:
         self.curvature = np.zeros(size)
         self.amount = 0.0
 
-    def see(self, hessian: FloatArray) -> None:
+    def see(self, hessian: FloatArray | Factor) -> None:
         self.curvature = np.maximum(self.curvature, hessian.diagonal())
 
     def step(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 
 
@@ -24,6 +26,54 @@ def square(v: FloatArray) -> FloatArray:
 
 #: A Hessian whose factor, in units of unit diagonal, has no pivot below this is well conditioned.
 _STEADY = 1e-3
+#: Below this the factor serves for nothing.
+_SINGULAR = 1e-7
+
+Solve = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A Hessian that a device has taken apart, in units of unit diagonal.
+
+    Parameters
+    ----------
+    both : array of shape (d, d)
+        On and below the diagonal, L of L L' = H in those units, NaN where there is none; above it,
+        H in those units.
+    scale : array of shape (d,)
+        H_ij scale_i scale_j are the entries in those units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.solvers.newton_step import Factor
+    >>> factor = Factor(np.array([[1.0, 0.6], [0.6, 0.8]]), np.array([0.5, 1.0]))
+    >>> factor.matrix.tolist(), factor.diagonal().tolist()
+    ([[4.0, 1.2], [1.2, 1.0]], [4.0, 1.0])
+    """
+
+    both: FloatArray
+    scale: FloatArray
+
+    def diagonal(self) -> FloatArray:
+        """The diagonal of the Hessian."""
+        return self.scale**-2.0
+
+    @property
+    def least(self) -> float:
+        """The smallest pivot; zero where there are none."""
+        found = float(self.both.diagonal().min())
+        return found if found > 0 else 0.0
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The Hessian."""
+        scaled = np.triu(self.both, 1)
+        scaled += scaled.T
+        scaled[np.diag_indices(len(scaled))] = 1.0
+        scaled /= square(self.scale)
+        return scaled
 
 
 def solve_step(hessian: FloatArray, target: FloatArray) -> FloatArray:
@@ -31,8 +81,12 @@ def solve_step(hessian: FloatArray, target: FloatArray) -> FloatArray:
     return _solver_of(hessian)[0](target)
 
 
-def _solver_of(hessian: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], bool]:
+def _solver_of(hessian: FloatArray | Factor) -> tuple[Solve, bool]:
     """Return `solve_step` of one Hessian, taken apart once, and whether it is well conditioned."""
+    if isinstance(hessian, Factor):
+        if hessian.least >= _SINGULAR:
+            return _by_factor(hessian.both.T, hessian.scale), hessian.least >= _STEADY
+        hessian = hessian.matrix
     if not np.isfinite(hessian).all():  # LAPACK may search for ever among infinities
         return lambda target: np.full_like(target, np.nan), False
     diagonal = hessian.diagonal()
@@ -43,12 +97,26 @@ def _solver_of(hessian: FloatArray) -> tuple[Callable[[FloatArray], FloatArray],
     # transpose is what it wants, and nothing is copied
     factor, failed = lapack.dpotrf(scaled.T, clean=False, overwrite_a=True)
     least = 0.0 if failed else float(np.abs(factor.diagonal()).min())
-    if least >= 1e-7:
-        return lambda target: scale * lapack.dpotrs(factor, scale * target)[0], least >= _STEADY
+    if least >= _SINGULAR:
+        return _by_factor(factor, scale), least >= _STEADY
     values, vectors = linalg.eigh(hessian * square(scale), check_finite=False)
     # a floor, not a cut: along a flat direction an unpenalised objective may still fall
     floor = np.maximum(values, 1e-9 * max(1.0, float(values[-1])))
     return lambda target: scale * (vectors @ ((vectors.T @ (scale * target)) / floor)), False
+
+
+def _by_factor(upper: FloatArray, scale: FloatArray) -> Solve:
+    """Solve by U of U'U = H in units of unit diagonal, which lies by columns.
+
+    By triangular systems of one vector: LAPACK's function for several takes three times as long.
+    """
+
+    def solve(target: FloatArray) -> FloatArray:
+        half = blas.dtrsv(upper, scale * target, trans=1, overwrite_x=1)
+        found: FloatArray = scale * blas.dtrsv(upper, half, overwrite_x=1)
+        return found
+
+    return solve
 
 
 class KeptHessian:
@@ -67,11 +135,15 @@ class KeptHessian:
     ([1.0, 4.0], [[4.0, 0.0], [0.0, 1.0]])
     """
 
-    def __init__(self, matrix: FloatArray):
-        self._matrix = matrix
-        self._solve, self._steady = _solver_of(matrix)
+    def __init__(self, found: FloatArray | Factor):
+        self._found = found
+        self._solve, self._steady = _solver_of(found)
         self._steps: list[tuple[FloatArray, FloatArray, float]] = []
         self._in_matrix = 0  # how many of the steps
+
+    @cached_property
+    def _matrix(self) -> FloatArray:
+        return self._found.matrix if isinstance(self._found, Factor) else self._found
 
     @property
     def matrix(self) -> FloatArray:
