@@ -5,6 +5,7 @@
     python -m benchmarks.peers full                  full size, defaults and tuned: hours; resumes
     python -m benchmarks.peers toppush               the protocol of TopPush, thirty splits
     python -m benchmarks.peers when                  p against capacity, imbalance and sample size
+    python -m benchmarks.peers when-full             p at full size, and with rarer positives
     python -m benchmarks.peers pages                 docs/evidence: peers, full_size, when_it_helps
 
 Run it in the folder of the checkout. Results are appended to the record (--record), cell by cell;
@@ -16,7 +17,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import full, full_page, harness, pages, toppush, when, when_page
+from . import full, full_page, harness, pages, toppush, when, when_full, when_page
 from .data import BESIDE, SHIPPED, names
 from .harness import Plan, chosen, say
 from .rankers import RANKERS
@@ -32,6 +33,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     record = options.record or (QUICK if options.quick else RECORD)
     commands = {"run": run, "full": run_full, "toppush": run_toppush, "when": run_when}
+    commands |= {"when-full": run_when_full}
     {**commands, "pages": write_pages}[options.what](options, record)
 
 
@@ -41,7 +43,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=["run", "full", "toppush", "when", "pages"])
+    parser.add_argument("what", choices=["run", "full", "toppush", "when", "when-full", "pages"])
     parser.add_argument("--data", type=Path, default=BESIDE, help="folder of NAME.csv.gz files")
     parser.add_argument("--record", type=Path, help="folder of the results")
     parser.add_argument("--docs", type=Path, default=DOCS, help="where the pages go")
@@ -99,6 +101,13 @@ def run_when(options: argparse.Namespace, record: Path) -> None:
     n_splits = options.splits or (2 if options.quick else 5)
     store = Store(record / "when.jsonl")
     when.run(store, options.data, sets, n_splits, options.limit)
+
+
+def run_when_full(options: argparse.Namespace, record: Path) -> None:
+    known = SHIPPED if options.quick else names(options.data)
+    sets = chosen(options.sets, known, "sets")
+    store = Store(record / "when.jsonl")
+    when_full.run(store, options.data, sets, options.splits or when_full.SPLITS)
 
 
 def write_pages(options: argparse.Namespace, record: Path) -> None:

@@ -79,12 +79,12 @@ def _thinner_positives(data: Data, train: Any, test: Any, number: int) -> Iterat
     train = thinned(train, data.y, ROWS, seed=[2, number])
     order = {part: rng.permutation(rows) for part, rows in (("train", train), ("test", test))}
     for share in SHARES:
-        few = {part: _keep_positives(rows, data.y, share) for part, rows in order.items()}
+        few = {part: keep_positives(rows, data.y, share) for part, rows in order.items()}
         if data.y[few["train"]].sum() >= FEWEST:
             yield "imbalance", data.name, number, share, data, few["train"], few["test"]
 
 
-def _keep_positives(rows: Any, y: Any, share: float) -> Any:
+def keep_positives(rows: Any, y: Any, share: float) -> Any:
     positive = rows[y[rows] == 1]
     kept = positive[: max(1, round(share * len(positive)))]
     return np.sort(np.concatenate([rows[y[rows] == 0], kept]))

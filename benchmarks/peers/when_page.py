@@ -12,6 +12,7 @@ from .pages import Results, caps, cells_of, facts_of, gaps, gathered, text
 from .store import Store
 from .tables import DOWN, UP, by_split, cross, gap, markdown, mean, select, tally
 from .when import COMPARED, SHARES, SIZES, USUAL
+from .when_full_page import at_full_size
 
 #: What "When does the push help?" is asked of.
 ASKED = (
@@ -32,7 +33,8 @@ def when_it_helps(store: Store, extra: Store, docs: Path) -> str:
 
         by_capacity(results, sets, ASKED[:2], docs / "images" / "when_it_helps.png")
         picture = "![What p gains and loses](images/when_it_helps.png)"
-    sections = [text("when_head.md", **caps(cells)), picture, _counted(results, sets)]
+    sections = [text("when_head.md"), *at_full_size(extra, docs)]
+    sections += [text("when_small.md", **caps(cells)), picture, _counted(results, sets)]
     sections += [_named(results, sets)]
     which = _which_data(facts_of(store, caps(cells)["rows"]), results, sets)
     sections += [text("when_which.md"), which] if which else []

@@ -32,9 +32,13 @@ def trees(**settings):
     return PushTrees(2, n_estimators=3, backend="xgboost", calibration="training", **settings)
 
 
+def no_comparison():
+    raise AssertionError("p was given")
+
+
 def grow(parts, held=None, init_model=None):
     ranker = trees()
-    prepare(ranker, init_model, False, held is not None)
+    prepare(ranker, init_model, False, held is not None, no_comparison)
     ranker.n_features_in_ = 3
     parts = with_start(ranker, parts)
     return grow_together(ready_to_ship(ranker), parts, held, Team()).hand_to(ranker)
@@ -64,7 +68,7 @@ def test_parts_that_do_not_fit_together_are_refused(rows):
 
 def test_what_a_cluster_cannot_start_from_is_refused():
     with pytest.raises(ValueError, match="init_score holds the scores of the training rows alone"):
-        prepare(trees(), None, True, True)
+        prepare(trees(), None, True, True, no_comparison)
 
 
 def test_every_worker_draws_the_same_numbers():

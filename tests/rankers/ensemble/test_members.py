@@ -176,8 +176,11 @@ def test_a_member_without_explain_is_named(frame):
 
 
 def test_better_qualities_are_more_work_and_few_rows_get_more_folds():
-    sizes = [len(auto_members(quality, None, 0)) for quality in EFFORTS]
-    assert sizes == sorted(sizes)
+    def trees_of(quality):
+        members = [member.get_params() for _, member in auto_members(quality, None, 0)]
+        return sum(member.get("n_estimators", 0) for member in members)
+
+    assert trees_of("fast") < trees_of("good") < trees_of("best")
     assert [auto_folds(quality, 10_000) for quality in EFFORTS] == [3, 4, 5]
     assert auto_folds("fast", 500) == 5
 

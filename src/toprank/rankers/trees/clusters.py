@@ -16,7 +16,7 @@ from toprank.rankers.trees.auto import choose_on_sample
 from toprank.rankers.trees.distributed import prepare
 
 
-def _kinds_of_dask(X: Any) -> list[str]:
+def _kinds_of_dask(X: object) -> list[str]:
     """One letter for each column, as NumPy calls its kind."""
     return [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", [])]
 
