@@ -519,9 +519,8 @@ def test_several_sets_to_measure_on_come_as_a_list(backend, train, test):
     scores = list(trees.staged_decision_function(half[0]))
     expected = [auc(half[1], one) for one in scores]
     assert trees.evals_result_["valid_0"]["auc"] == pytest.approx(expected, abs=1e-3)
-    alone = PushTrees(4, backend=backend, n_estimators=12, metric="auc").fit(
-        *train, eval_set=[test]
-    )
+    settings = {"backend": backend, "n_estimators": 12, "metric": "auc"}
+    alone = PushTrees(4, **settings).fit(*train, eval_set=[test])
     np.testing.assert_array_equal(alone.validation_scores_, trees.evals_result_["valid_1"]["auc"])
 
 
