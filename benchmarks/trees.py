@@ -8,7 +8,7 @@
 Speed: ratios of training times taken in turns in this process, with the same parameters and the
 same number of threads, the best of several rounds, with the limit they are held to.
 
-Quality: PushTrees(p="auto"), which chooses p or the binary objective by cross-validation inside
+Quality: PushTrees(p="auto"), which chooses p by cross-validation inside
 the training rows, against the binary objective, by the precision in the first rows; the same random
 splits, two thirds to train on, for both. The differences are tested by the corrected resampled
 t-test (Nadeau & Bengio 2003), with Holm's correction over the data sets, at 5%. Grouped data are

@@ -117,7 +117,7 @@ def test_the_lower_end_has_more_of_the_risk_up_to_what_a_sample_without_errors_l
 
     possible, small, large = ends(9.0), ends(1.5), ends(0.0)
     assert possible.estimate == 0 and possible.high == pytest.approx(0.438, abs=2e-3)
-    monkeypatch.setattr(score_interval, "_WITHOUT_OTHER_TAIL", 1.0)
+    monkeypatch.setattr(score_interval, "WITHOUT_OTHER_TAIL", 1.0)
     assert small.low < possible.high and small.low == pytest.approx(ends(1.5, 0.92).low)
     assert large.low > possible.high and large.low == ends(0.0).low
     assert (small.high, large.high) == (ends(1.5).high, ends(0.0).high)

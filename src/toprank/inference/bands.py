@@ -109,7 +109,7 @@ def roc_band(
     cut = tpr_cut(sample, x)
     names = ("false positive rate", "true positive rate")
     if kind == "pointwise":
-        ends = tpr_ends(sample, x, cut.share, level)
+        ends = _rising(x, *tpr_ends(sample, x, cut.share, level))
         return Band(x, cut.share, *ends, names, level, kind, BOTH_CLASSES)
     low, high = _roc_box(sample, level)
     return Band(x, cut.share, low(x), high(x), names, level, kind, _BOX)
@@ -225,6 +225,14 @@ def precision_recall_band(
 
 
 _BOX = "Kolmogorov-Smirnov bands of both classes"
+
+
+def _rising(x: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The ends of a curve that rises, none above one further on, or below one before."""
+    order = np.argsort(x, kind="stable")
+    back = np.argsort(order, kind="stable")
+    lowest = np.minimum.accumulate(low[order][::-1])[::-1]
+    return lowest[back], np.maximum.accumulate(high[order])[back]
 
 
 def _band_sample(

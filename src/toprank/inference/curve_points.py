@@ -7,18 +7,29 @@ roots of sums of squares (MOVER; Zou & Donner 2008), on a scale where a rate nea
 
 from __future__ import annotations
 
+from types import EllipsisType
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 from scipy.stats import binom
 
+from toprank._arrays import BoolArray
 from toprank._numerics import FloatArray
 from toprank.inference.sample import Sample
-from toprank.inference.shares import binomial_interval, binomial_upper_end, clopper_pearson
+from toprank.inference.shares import (
+    WITHOUT_OTHER_TAIL,
+    binomial_interval,
+    binomial_upper_end,
+    clopper_pearson,
+)
 
 BOTH_CLASSES = "binomial reaches of both classes"
 _ROUNDING = 1e-9
-#: How much of the chance of the rows seen above a threshold counts: see `binomial_interval`.
+#: Halvings of what is left of a level: to some millionths.
+_HALVINGS = 12
+#: How much of the chance of the rows seen above a threshold counts, where the threshold is known:
+#: see `binomial_interval`.
 _COUNTED = 0.7
 
 
@@ -33,14 +44,59 @@ def tpr_ends(
     concave between two of them; with every share at its lower end, the highest. Where fewer
     negatives than four are expected above the threshold, nothing holds the lowest curve up but
     that: it falls to 0 with the FPR.
+
+    A TPR so high that not even a list in order leaves it out can be missed by the upper end alone,
+    which has most of the risk there; the lower end has it where a list in reverse leaves out none.
     """
     fpr, observed = np.asarray(fpr, dtype=np.float64), np.asarray(observed, dtype=np.float64)
+    rates = np.broadcast_to(fpr, (2, *fpr.shape))
+    levels = _levels_without_other_tail(sample, rates, observed, level)
+    low, high = _ends(sample, rates, observed, levels)
+    whole = fpr >= 1  # every curve ends where the whole list is taken
+    return np.where(whole, observed, low[0]), np.where(whole, observed, high[1])
+
+
+def _levels_without_other_tail(
+    sample: Sample, rates: FloatArray, observed: FloatArray, level: float
+) -> FloatArray:
+    """The level of each lower end, and of each upper one: see `level_without_other_tail`.
+
+    An end may have the lower level as far as it stays beyond what the other end of a list in order,
+    or in reverse, reaches at that level. So an interval lies within those of higher levels.
+    """
+
+    def inside(levels: FloatArray, at: BoolArray | EllipsisType = ...) -> FloatArray:
+        low, high = _ends(sample, rates[:, at], observed[at], levels)
+        in_order = binomial_interval(np.array(1.0), sample.units[0], levels)[0]
+        return np.stack([low[0] - (1 - in_order[0]), in_order[1] - high[1]])
+
+    highest = np.full(rates.shape, level)
+    kept = inside(highest) >= 0
+    if np.all(kept):
+        return highest
+    lowest = np.full(rates.shape, max(_ROUNDING, 1 - WITHOUT_OTHER_TAIL * (1 - level)))
+    lowest, reached = np.where(kept, highest, lowest), inside(lowest) <= 0
+    highest = np.where(reached & ~kept, lowest, highest)
+    between = np.any(lowest < highest, axis=0)
+    lower, upper = lowest[:, between], highest[:, between]
+    for _ in range(_HALVINGS if lower.size else 0):
+        middle = (lower + upper) / 2
+        higher = inside(middle, between) >= 0
+        lower, upper = np.where(higher, middle, lower), np.where(higher, upper, middle)
+    highest[:, between] = upper
+    return highest
+
+
+def _ends(
+    sample: Sample, fpr: FloatArray, observed: FloatArray, level: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The ends of `tpr_ends` that each miss in half of the risk."""
     high = sample.units[0]
     nearest, furthest = (
         np.minimum(_lowest_curve(sample, fpr, level), observed),
         np.maximum(_highest_curve(sample, fpr, level), observed),
     )
-    fewest, most = binomial_interval(observed, high, level, _COUNTED)
+    fewest, most = binomial_interval(observed, high, level, _part_of_seen(sample, fpr))
 
     def logit(rate: FloatArray) -> FloatArray:
         return np.log(rate * high + 0.5) - np.log((1 - rate) * high + 0.5)
@@ -51,14 +107,24 @@ def tpr_ends(
     lowest, highest = (
         np.clip(((high + 1) * expit(middle + by) - 0.5) / high, 0.0, 1.0) for by in (-below, above)
     )
-    whole = fpr >= 1  # every curve ends where the whole list is taken
-    return (
-        np.where(whole, observed, np.minimum(lowest, observed)),
-        np.where(whole, observed, np.maximum(highest, observed)),
-    )
+    return np.minimum(lowest, observed), np.maximum(highest, observed)
 
 
-def _lowest_curve(sample: Sample, fpr: FloatArray, level: float) -> FloatArray:
+def _part_of_seen(sample: Sample, fpr: FloatArray) -> FloatArray:
+    """How much of the chance of the positives seen counts: less where the threshold is uncertain.
+
+    Half of it would do, did the number of positives not move in steps of one. A threshold whose
+    standard error is worth so many positives smooths them out: a normal law damps the first wave
+    of such steps by exp(-2 (pi error)^2).
+    """
+    ranked, error = sample.ranked, np.sqrt(fpr * (1 - fpr) / sample.units[1])
+    rates, heights = ranked.passed / ranked.negatives, ranked.found / ranked.positives
+    lower, upper = (np.interp(fpr + by, rates, heights) for by in (-error, error))
+    positives = sample.units[0] * (upper - lower) / 2
+    return np.asarray(0.5 + (_COUNTED - 0.5) * np.exp(-2 * (np.pi * positives) ** 2))
+
+
+def _lowest_curve(sample: Sample, fpr: FloatArray, level: FloatArray) -> FloatArray:
     """TPR with the share of all negatives above each row at its upper end, between two rows."""
     ranked, trials = sample.ranked, _trials(sample.units[1])
     counts = ranked.passed * (sample.units[1] / ranked.negatives)
@@ -75,7 +141,7 @@ def _lowest_curve(sample: Sample, fpr: FloatArray, level: float) -> FloatArray:
     return _line_between(fpr, rates, heights)
 
 
-def _highest_curve(sample: Sample, fpr: FloatArray, level: float) -> FloatArray:
+def _highest_curve(sample: Sample, fpr: FloatArray, level: FloatArray) -> FloatArray:
     """TPR with the share of all negatives above each row at its lower end, between two rows."""
     ranked, trials = sample.ranked, _trials(sample.units[1])
     counts = ranked.passed * (sample.units[1] / ranked.negatives)
@@ -98,7 +164,7 @@ def _part_counted(count: FloatArray) -> FloatArray:
 
 
 def _fewest(
-    trials: float, rate: FloatArray, level: float, counted: float | None = None
+    trials: float, rate: FloatArray, level: FloatArray, counted: float | None = None
 ) -> FloatArray:
     """The smallest number of trials whose upper end is not below the rate."""
     tail = (1 - level) / 2

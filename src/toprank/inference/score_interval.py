@@ -37,7 +37,7 @@ from scipy.special import ndtri
 
 from toprank.inference.auc_models import pair_share_variance
 from toprank.inference.sample import VarianceEstimate
-from toprank.inference.shares import student_reach
+from toprank.inference.shares import WITHOUT_OTHER_TAIL, student_reach
 from toprank.metrics.expansion import PairShare, TopRows
 
 
@@ -100,7 +100,7 @@ def score_interval(
 
     low, high = ends(level)
     if top is None:
-        more = ends(max(0.0, 1 - _WITHOUT_OTHER_TAIL * (1 - level)))
+        more = ends(max(0.0, 1 - WITHOUT_OTHER_TAIL * (1 - level)))
         low, high = _spend_other_tail(share, (low, high), more, (below, above), pairs, units)
     if top is not None:
         known = VarianceEstimate(larger * spread.variance, freedom)
@@ -111,18 +111,13 @@ def score_interval(
     return low, high
 
 
-#: How much of the risk an end may spend where the other end cannot miss, over half of it. Twice
-#: would be all; where a few positives score as negatives do, upper ends then miss in up to 7%.
-_WITHOUT_OTHER_TAIL = 1.6
-
-
 def level_without_other_tail(beyond: Callable[[float], float], level: float) -> float:
     """The level of one end, where the other end leaves out no value so near to it.
 
     `beyond` says at any level how far this end is inside of what the other end never leaves out,
     and falls as the level rises; it is 0 or less where the other end cannot miss.
     """
-    least = max(0.0, 1 - _WITHOUT_OTHER_TAIL * (1 - level))
+    least = max(0.0, 1 - WITHOUT_OTHER_TAIL * (1 - level))
     if beyond(level) >= 0:
         return level
     return least if beyond(least) <= 0 else float(brentq(beyond, least, level))

@@ -1,0 +1,78 @@
+"""Intervals of the TPR at an FPR."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from toprank.inference import curve_points, interval, roc_band
+from toprank.inference.sample import Sample
+from toprank.inference.shares import binomial_interval
+
+
+def ends(y, s, level=0.95, fpr=0.1):
+    found = interval("tpr_at_fpr", y, s, fpr=fpr, level=level)
+    return found.low, found.high
+
+
+def data(positives, negatives, separation, seed=0):
+    y = np.arange(positives + negatives) < positives
+    return y, np.random.default_rng(seed).normal(size=len(y)) + separation * y
+
+
+@pytest.mark.parametrize("trials", [2, 4, 5, 8, 20])
+def test_covers_nearly_the_level_at_every_tpr_where_the_threshold_is_known(trials):
+    share, hits = np.linspace(0.001, 0.999, 500), np.arange(trials + 1)
+    labels = [0, 1, 0, 1, 0]
+    found = []
+    for count in hits:
+        # so many negatives that the threshold lies among those of score 3
+        weight = [1e7, count, 2e7, trials - count, 7e7]
+        result = interval(
+            "tpr_at_fpr", labels, [5.0, 4.0, 3.0, 2.0, 1.0], fpr=0.2, sample_weight=weight
+        )
+        found.append((result.low, result.high))
+    low, high = np.array(found).T
+    held = (low <= share[:, None]) & (share[:, None] <= high)
+    assert np.min(np.sum(held * binom.pmf(hits, trials, share[:, None]), axis=1)) > 0.937
+
+
+def test_an_end_has_more_of_the_risk_where_the_other_cannot_miss(monkeypatch):
+    in_order = float(binomial_interval(np.array(1.0), 10, 0.95)[0])
+    several, nearly_all, none = data(10, 90, 0.0), data(10, 90, 2.0), data(10, 90, -9.0)
+    now = [ends(*each) for each in (several, nearly_all, none)]
+    monkeypatch.setattr(curve_points, "WITHOUT_OTHER_TAIL", 1.0)
+    before = [ends(*each) for each in (several, nearly_all, none)]
+    assert before[0][1] < in_order and now[0][1] == before[0][1]
+    assert before[1][1] > in_order and in_order <= now[1][1] < before[1][1]
+    assert now[2] == before[2] and before[2][0] == 0
+
+
+@pytest.mark.parametrize(("positives", "negatives"), [(4, 20), (20, 20), (10, 400)])
+def test_intervals_of_a_tpr_grow_with_the_level(positives, negatives):
+    for separation in (0.0, 1.0, 2.5):
+        y, s = data(positives, negatives, separation)
+        levels = (0.3, 0.37, 0.38, 0.5, 0.8, 0.9, 0.92, 0.95, 0.96, 0.99, 0.9999)
+        low, high = np.array([ends(y, s, level) for level in levels]).T
+        assert np.all(np.diff(low) <= 2e-4) and np.all(np.diff(high) >= -2e-4)
+
+
+def test_a_threshold_that_moves_past_positives_needs_half_of_the_chance_of_those_seen():
+    y, s = data(200, 400, 1.0)
+    flat = np.where(y, 9.0, s)
+    parts = [
+        float(curve_points._part_of_seen(Sample.of(y, scores), np.array(0.1)))
+        for scores in (s, flat)
+    ]
+    assert parts == pytest.approx([0.5, 0.7])
+
+
+def test_the_band_of_the_curve_rises_in_whatever_order_it_is_asked_for():
+    y, s = data(40, 1000, 1.0)
+    rates = np.linspace(0, 1, 51)
+    band = roc_band(y, s, fpr=rates)
+    assert np.all(np.diff(band.low) >= 0) and np.all(np.diff(band.high) >= 0)
+    assert np.all((band.low <= band.estimate) & (band.estimate <= band.high))
+    order = np.random.default_rng(1).permutation(51)
+    shuffled = roc_band(y, s, fpr=rates[order])
+    np.testing.assert_array_equal(shuffled.low, band.low[order])
+    np.testing.assert_array_equal(shuffled.high, band.high[order])
