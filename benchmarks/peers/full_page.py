@@ -13,6 +13,7 @@ from .store import Store
 from .tables import TEST_TO_TRAIN, by_split, costs, gap, markdown, mean, select, short, signed
 
 OURS = "PushEnsemble"
+TREES = "PushTrees"
 SHOWN = (
     "average precision",
     "AUC up to 5% false positives",
@@ -92,7 +93,10 @@ def page(store: Store, docs: Path) -> str:
     if sets:
         ours = {one for one in rankers if RANKERS[one].family == "ours"}
         draw(sets, rankers, common, ours, docs / "images" / "full_ranks.png")
-        parts += [_ranks(sets, rankers, common), _against(sets, rankers, common)]
+        parts += [_ranks(sets, rankers, common), _against(sets, OURS, rankers, common)]
+        if TREES in rankers:
+            others = [one for one in rankers if OURS not in one]
+            parts.append(_against(sets, TREES, others, common))
         parts += [_metric(sets, rankers, common, metric) for metric in SHOWN]
         parts += [*_metric_since(sets, rankers, common, SINCE), _costs(store, sets, rankers)]
     parts += _against_tuned(store, results, rankers)
@@ -288,16 +292,17 @@ def _ranks_table(sets: list[str], rankers: list[str], common: dict) -> str:
     return markdown(["ranker", *columns], rows)
 
 
-def _against(sets: list[str], rankers: list[str], common: dict) -> str:
+def _against(sets: list[str], one: str, rankers: list[str], common: dict) -> str:
+    """One ranker against each of the others."""
     rows = []
     for other in rankers:
-        if other == OURS:
+        if other == one:
             continue
         line = [other]
         for metric in SHOWN[:2]:
-            won, lost, p = wilcoxon(sets, common, OURS, other, metric)
+            won, lost, p = wilcoxon(sets, common, one, other, metric)
             line.append(f"{won} : {lost}" + ("" if p is None else f", p = {p:.3g}"))
-        clear = [gap(common[s, OURS], common[s, other], SHOWN[0]) for s in sets]
+        clear = [gap(common[s, one], common[s, other], SHOWN[0]) for s in sets]
         known = [(s, g) for s, g in zip(sets, clear, strict=True) if g is not None]
         adjusted = holm([g.p_value for _, g in known])
         up = [s for (s, g), p in zip(known, adjusted, strict=True) if p < LEVEL and g.mean > 0]
@@ -308,7 +313,7 @@ def _against(sets: list[str], rankers: list[str], common: dict) -> str:
     head += ["clearly better on", "clearly worse on"]
     return "\n\n".join(
         [
-            f"## {OURS} against each",
+            f"## {one} against each",
             "p is that of Wilcoxon's signed-rank test over the sets. The last columns name sets "
             "where average precision differs by the corrected resampled t-test over the splits "
             f"(rows tested over trained on {TEST_TO_TRAIN:.2f}), Holm's correction over the sets.",
