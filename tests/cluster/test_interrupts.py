@@ -28,6 +28,7 @@ LATEST = 20.0
 def endless():
     """Trees that would grow for an hour."""
     return PushTrees(
+        4,
         backend="xgboost",
         n_estimators=1_000_000,
         subsample=1.0,
@@ -311,7 +312,7 @@ if __name__ == "__main__":
     engine, *moments = sys.argv[1:]
     fit, left, X, y = fits(engine)
     def trees(n):
-        return PushTrees(backend="xgboost", n_estimators=n, max_leaves=4, early_stopping=False,
+        return PushTrees(4, backend="xgboost", n_estimators=n, max_leaves=4, early_stopping=False,
                          subsample=1.0, random_state=0)
     expected = trees(3).fit(X, y).booster_.get_dump()
     fit(trees(3))

@@ -29,7 +29,7 @@ dd = pytest.importorskip("dask.dataframe")
 def trees(**settings):
     # a cluster takes its probabilities from the training rows
     usual = {"backend": "xgboost", "n_estimators": 12, "random_state": 0, "calibration": "training"}
-    usual |= {"subsample": 1.0}  # each worker draws its own rows
+    usual |= {"subsample": 1.0, "p": 4}  # each worker draws its own rows
     return PushTrees(**{**usual, **settings})
 
 
@@ -235,9 +235,25 @@ def test_p_is_chosen_on_a_sample_and_the_trees_are_grown_on_the_workers(client, 
     assert dump(together) == dump(given)
 
 
+@pytest.mark.more
+def test_where_p_cannot_be_chosen_it_is_4_and_a_warning_says_so(client, binned):
+    X, y, _ = binned
+    dX, auto = da.from_array(X, chunks=(500, -1)), trees(p="auto")
+    start = np.linspace(-1, 1, len(y))
+    with pytest.warns(UserWarning, match="p = 4 is taken without a comparison: scores to start"):
+        auto.fit_dask(client, dX, y, init_score=start)
+    assert auto.p_ == 4 and auto.choice_ is None
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(d=np.where(X[:, 3] > 9, "low", "high"))
+    with pytest.warns(UserWarning, match="columns of text or categories are not drawn"):
+        auto.fit_dask(client, dd.from_pandas(frame, npartitions=2), y)
+    assert auto.p_ == 4 and auto.predict_proba(frame).shape == (len(y), 2)
+
+
 @pytest.mark.parametrize(
     ("settings", "change", "says"),
     [
+        ({"p": "auto"}, {"sample_weight": np.full(1200, -1.0)}, "negative values"),
+        ({"p": "auto"}, {"y": np.zeros(1200)}, "one class only"),
         ({"backend": "lightgbm"}, {}, "backend='xgboost'"),
         ({}, {"y": np.zeros(1200)}, "one class only"),
         ({}, {"sample_weight": np.full(1200, -1.0)}, "negative values"),

@@ -20,9 +20,9 @@ def frame(binned):
 
 
 def trees(**settings):
-    usual = {"backend": "xgboost", "n_estimators": 12, "random_state": 0, "subsample": 1.0}
+    usual = {"backend": "xgboost", "n_estimators": 12, "random_state": 0, "subsample": 1.0, "p": 4}
     # a cluster takes its probabilities from the training rows
-    return PushTrees(**usual, calibration="training", **settings)
+    return PushTrees(**usual | settings, calibration="training")
 
 
 def dump(fitted):
@@ -79,10 +79,11 @@ def test_a_task_without_rows_and_a_global_metric_to_stop_by(spark, frame):
 @pytest.mark.more
 def test_what_cannot_be_fitted_is_said_in_its_own_words(spark, frame):
     data = spark.createDataFrame(frame.assign(label=1))
-    with pytest.raises(ValueError, match="one class only"):
-        trees().fit_spark(data, features=FEATURES, target="label", num_workers=2)
-    with pytest.raises(ValueError, match="no column 'z'"):
-        trees().fit_spark(data, features=["z"], target="label")
+    for p in (4, "auto"):
+        with pytest.raises(ValueError, match="one class only"):
+            trees(p=p).fit_spark(data, features=FEATURES, target="label", num_workers=2)
+        with pytest.raises(ValueError, match="no column 'z'"):
+            trees(p=p).fit_spark(data, features=["z"], target="label")
     with pytest.raises(ValueError, match="num_workers=0"):
         trees().fit_spark(data, features=FEATURES, target="label", num_workers=0)
 

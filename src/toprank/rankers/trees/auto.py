@@ -66,9 +66,11 @@ def choose_power(trees: Any, rows: TreeRows, groups: ArrayLike | None = None) ->
 
 
 def choose_on_sample(trees: Any, source: BlockSource, init_model: object = None) -> PChoice | None:
-    """Choose p on rows that are drawn from a source and brought here."""
+    """Choose p on rows that are drawn from a source and brought here; None if they do not tell."""
     counts = count_labels(source)
     drawn = draw_rows(source, CHOSEN_ON, counts.n_present, seed=0, by_group=source.grouped)
+    if len(np.unique(drawn.y)) < 2:  # the fit, which sees all rows, says what is wrong with them
+        return None
     # a copy, because the columns that the fit sees are learned where the rows lie
     asked = without_callbacks(clone(trees))
     asked.init_model_ = init_model

@@ -131,9 +131,11 @@ class OnClusters:
         -------
         self
         """
+        from toprank.blocks.spark import check_frame
         from toprank.rankers.trees.distributed_spark import fit_spark
 
         def choose() -> PChoice | None:
+            check_frame(data, list(features))
             if not _can_be_drawn(_kinds_of_spark(data, features), init_score):
                 return None
             with from_spark(

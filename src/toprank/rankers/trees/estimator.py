@@ -328,6 +328,7 @@ class PushTrees(
         self._check_link()
         sample_weight = keep_label_weights(self, y, sample_weight, label_propensity)
         rows = self._check_fit(X, y, sample_weight, groups)
+        warn_all(small_column_notes(self.backend, rows))
         self.init_model_ = init_model
         self._starts = init_score is not None
         rows = replace(rows, start=self._start_scores(X, init_score, len(rows)))
@@ -359,9 +360,7 @@ class PushTrees(
         self.classes_ = classes
         self._columns = Categories.learn(checked.X, self.categorical_features)
         numbers = self._columns.numbers(checked.X)
-        rows = TreeRows(numbers, checked.y, checked.weight, checked.groups)
-        warn_all(small_column_notes(self.backend, rows))
-        return rows
+        return TreeRows(numbers, checked.y, checked.weight, checked.groups)
 
     def _check_link(self) -> None:
         of_power = self.price in ("power", "identity") and self.loss == "exponential"
