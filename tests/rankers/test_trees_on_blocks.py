@@ -81,6 +81,13 @@ def test_p_is_chosen_on_rows_that_are_drawn(rows, monkeypatch):
     np.testing.assert_array_equal(again.choice_.fold_scores, fewer.choice_.fold_scores)
 
 
+def test_drawn_rows_of_one_class_leave_p_at_4(rows, monkeypatch):
+    X, y = rows[0], np.arange(len(rows[0])) == 7
+    monkeypatch.setattr(auto, "CHOSEN_ON", 50)
+    ours = PushTrees(**SMALL).fit_blocks(blocks.from_arrays(X, y, block_rows=700))
+    assert ours.choice_ is None and ours.p_ == 4
+
+
 @pytest.mark.more
 def test_trees_of_blocks_are_compared_as_in_memory(rows):
     X, y, _ = rows
