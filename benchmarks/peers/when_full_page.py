@@ -128,8 +128,8 @@ def _draw(results: Results, rarity: dict[Table, float], path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), layout="constrained")
+    names = sorted({name for name, _ in rarity}, key=lambda name: rarity[name, 1.0])
     for panel, (push, plain) in zip(figure.subplots(1, 2), DRAWN, strict=True):
-        names = sorted({name for name, _ in rarity})
         for number, name in enumerate(names):
             points = [
                 (100 * rarity[name, share], found.mean)
@@ -141,10 +141,13 @@ def _draw(results: Results, rarity: dict[Table, float], path: Path) -> None:
                 continue
             x, y = zip(*points, strict=True)
             colour = f"C{number % 10}"
-            panel.plot(x, y, "-", color=colour, linewidth=0.8, alpha=0.6)
+            panel.plot(x, y, "-" if number < 10 else "--", color=colour, linewidth=0.8, alpha=0.6)
             panel.plot(x[1:], y[1:], "o", color=colour, markersize=3, fillstyle="none")
             panel.plot(x[0], y[0], "o", color=colour, markersize=5)
-            panel.annotate(name, (x[0], y[0]), (4, 3), textcoords="offset points", fontsize=7)
+            above = (5, -9)[number % 2]  # neighbours by rarity above and below their dots
+            panel.annotate(
+                name, (x[0], y[0]), (3, above), textcoords="offset points", fontsize=7, color=colour
+            )
         panel.axhline(0, color="0.5", linewidth=0.8)
         panel.set(xscale="log", xlabel="positives among the training rows, %")
         panel.set_title(f"{push}, less {plain}", fontsize=10)
