@@ -245,7 +245,8 @@ def test_where_p_cannot_be_chosen_it_is_4_and_a_warning_says_so(client, binned):
     assert auto.p_ == 4 and auto.choice_ is None
     frame = pd.DataFrame(X, columns=list("abcd")).assign(d=np.where(X[:, 3] > 9, "low", "high"))
     with pytest.warns(UserWarning, match="columns of text or categories are not drawn"):
-        auto.fit_dask(client, dd.from_pandas(frame, npartitions=2), y)
+        cut = dd.from_pandas(frame.assign(label=y), npartitions=2)
+        auto.fit_dask(client, cut[list("abcd")], cut["label"])
     assert auto.p_ == 4 and auto.predict_proba(frame).shape == (len(y), 2)
 
 
