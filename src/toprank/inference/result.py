@@ -24,6 +24,8 @@ from toprank.metrics.metric import Metric, call_label
 
 #: A metric larger than this has a variance near the largest float.
 _LARGEST = 1e150
+#: An end nearer to the estimate than this share of it differs from it by rounding alone.
+_ROUNDING = 1e-12
 METHODS = ("auto", "score", "projection", "delong", "bootstrap", "exact")
 
 
@@ -267,8 +269,14 @@ class MetricRequest:
         estimand: str | None = None,
         **others: Any,
     ) -> Interval:
-        """An interval with its ends in order, or ValueError where one is not finite."""
-        low, high = sorted(ends)
+        """An interval with its ends in order, or ValueError where one is not finite.
+
+        An end that is the estimate but for rounding is the estimate.
+        """
+        low, high = (
+            estimate if abs(end - estimate) <= _ROUNDING * abs(estimate) else end
+            for end in sorted(ends)
+        )
         if not np.all(np.isfinite((estimate, low, high))):
             raise ValueError(
                 f"{self.label} is {estimate:.3g} with an interval from {low:.3g} to {high:.3g} at "

@@ -266,9 +266,12 @@ class Masses:
     def exact_ascent(self, smooth_margin: float, log_n_pairs: float, norm: float) -> float:
         """Return the step to the maximum of the smooth margin along the weak ranker (equation 10).
 
-        There the smooth margin is -tau'/tau (equation 8).
+        There the smooth margin is -tau'/tau (equation 8). Where it is that already, but for
+        rounding, no step raises it.
         """
         sign = float(np.sign(self.edge))
+        if abs(smooth_margin - abs(self.edge)) <= _NOTHING:
+            return 0.0
 
         def falling(alpha: float) -> float:
             log_tau, edge = self.loss_at(sign * alpha)
