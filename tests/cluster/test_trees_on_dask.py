@@ -240,7 +240,7 @@ def test_where_p_cannot_be_chosen_it_is_4_and_a_warning_says_so(client, binned):
     X, y, _ = binned
     dX, auto = da.from_array(X, chunks=(500, -1)), trees(p="auto")
     start = np.linspace(-1, 1, len(y))
-    with pytest.warns(UserWarning, match="p = 4 is taken without a comparison: scores to start"):
+    with pytest.warns(UserWarning, match="p is not chosen by a comparison: scores to start"):
         auto.fit_dask(client, dX, y, init_score=start)
     assert auto.p_ == 4 and auto.choice_ is None
     frame = pd.DataFrame(X, columns=list("abcd")).assign(d=np.where(X[:, 3] > 9, "low", "high"))

@@ -106,6 +106,14 @@ def test_where_nothing_can_be_compared_p_is_4_or_the_nearest(settings, n, p):
     assert trees.choice_ is None and trees.p_ == p
 
 
+def test_one_group_with_both_classes_is_fitted_without_a_comparison():
+    X, y, _ = rows()
+    groups = np.repeat(np.arange(12), 20)
+    y = np.where(groups == 0, y, groups % 2 == 0)  # the folds without group 0 have no pair
+    trees = PushTrees(n_estimators=3).fit(X, y, groups=groups)
+    assert trees.choice_ is None and trees.p_ == 4
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [

@@ -19,7 +19,7 @@ from toprank.objective import count_labels
 from toprank.rankers.callbacks import without_callbacks
 from toprank.rankers.trees.libraries import BACKENDS, bins_once
 from toprank.rankers.trees.plan import TreePlan, TreeRows, plan_of
-from toprank.rankers.trees.row_folds import about_so_many, fold_of_rows
+from toprank.rankers.trees.row_folds import about_so_many, fold_of_rows, have_pairs
 from toprank.rankers.trees.stopping import StoppingRule
 
 #: What is taken where the rows do not say: it leads in the mean over many tables.
@@ -115,12 +115,10 @@ def _started(trees: Any, rows: TreeRows, p: float | None) -> TreeRows:
 
 
 def _folds_by_content(rows: TreeRows, count: int) -> list[Fold] | None:
-    """The folds, each with both classes on both sides; None where the rows are too few for it."""
+    """The folds, with pairs to rank on both sides; None where the rows are too few for it."""
     if min(np.count_nonzero(rows.y), np.count_nonzero(~rows.y)) < max(_FEWEST, count):
         return None
     fold = fold_of_rows(rows, count)
     folds = [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(count)]
-    for part in (part for parts in folds for part in parts):
-        if len(part) == 0 or rows.y[part].all() or not rows.y[part].any():
-            return None
-    return folds
+    sides = (rows.take(side) for parts in folds for side in parts)
+    return folds if all(map(have_pairs, sides)) else None

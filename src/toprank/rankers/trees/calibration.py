@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.rankers.trees.plan import TreeRows
-from toprank.rankers.trees.row_folds import fold_of_rows
+from toprank.rankers.trees.row_folds import fold_of_rows, have_pairs
 
 _FOLDS = 3
 #: Rows of each class that probabilities are fitted to at least.
@@ -36,10 +36,10 @@ def score_out_of_fold(rows: TreeRows, score: Score) -> FloatArray | None:
     for j in range(_FOLDS):
         test = np.flatnonzero(fold == j)
         train = np.flatnonzero(fold != j)
-        parts = (rows.y[train], rows.y[test])
-        if any(len(part) == 0 or part.all() or not part.any() for part in parts):
+        seen, unseen = rows.take(train), rows.take(test)
+        if not (have_pairs(seen) and have_pairs(unseen)):
             return None
-        scores[test] = score(rows.take(train), rows.take(test))
+        scores[test] = score(seen, unseen)
     return scores
 
 

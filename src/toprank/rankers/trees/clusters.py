@@ -33,7 +33,7 @@ def _can_be_drawn(kinds: Sequence[str], init_score: object) -> bool:
     elif not set(kinds) <= set("biuf"):
         why = "columns of text or categories are not drawn; encode them as numbers"
     if why is not None:
-        message = f"p = 4 is taken without a comparison: {why}, or p as a number."
+        message = f"p is not chosen by a comparison: {why}, or p as a number."
         warnings.warn(message, UserWarning, stacklevel=5)
     return why is None
 

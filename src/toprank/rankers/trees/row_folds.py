@@ -32,6 +32,13 @@ def about_so_many(rows: TreeRows, most: int) -> TreeRows:
     return rows.take(np.flatnonzero(scramble_bits(_codes(rows)) < np.uint64(int(share * 2**64))))
 
 
+def have_pairs(rows: TreeRows) -> bool:
+    """Whether a positive faces a negative anywhere, within a group where there are groups."""
+    if rows.groups is None:
+        return bool(rows.y.any() and not rows.y.all())
+    return len(np.intersect1d(rows.groups[rows.y], rows.groups[~rows.y])) > 0
+
+
 def _codes(rows: TreeRows) -> NDArray[np.uint64]:
     """A number for each row, the same for equal rows, or for all rows of a group."""
     codes = row_codes(rows.X.T)
