@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -18,19 +19,19 @@ KEPT = Path(__file__).with_name("gpu.json")
 #: Runs of a figure that are kept.
 MOST = 5
 #: What a report says of itself, and every line of the record repeats.
-STAMP = ("device", "toprank", "torch", "date", "code")
+STAMP = ("device", "torch", "toprank", "date", "code")
 #: The part that has a row for many figures.
 WIDTHS = "evaluation at other widths"
 #: The other parts in the order of the page, and what their rows begin with.
 PARTS = {
-    "evaluation against reading X": "evaluation against a sum of X, ",
+    "evaluation against reading X": "evaluation, 32 bits by rows, ",
     "fit": "fit, ",
-    "fit against scikit-learn": "fit against scikit-learn's, ",
-    "fit at other widths": "fit against scikit-learn's, 8 GB, ",
-    "other losses": "fit against the exponential loss, ",
-    "sparse tensors": "sparse fit against the host's, ",
-    "rows of the host": "a pass over rows of the host against a copy, ",
-    "PushLoss": "step of PushLoss against BCEWithLogitsLoss, ",
+    "fit at other widths": "fit of 8 GB, ",
+    "fit against scikit-learn": "fit, ",
+    "other losses": "loss: ",
+    "sparse tensors": "sparse fit, ",
+    "rows of the host": "pass over rows of the host, ",
+    "PushLoss": "step of `PushLoss`, ",
 }
 BITS = {"float32": "32", "float64": "64", "float16": "16", "bfloat16": "16"}
 
@@ -54,33 +55,32 @@ def figures_of(report: dict[str, Any]) -> Iterator[Line]:
                 yield {"part": part, "figure": name, **numbers, **stamp}
 
 
+def name_of(line: Line) -> tuple[str, str]:
+    return line["part"], line["figure"]
+
+
 def read(path: Path = KEPT) -> list[Line]:
     kept: list[Line] = json.loads(path.read_text()) if path.is_file() else []
     return kept
 
 
 def keep(report: dict[str, Any], path: Path = KEPT) -> int:
-    """Put the figures of a report into the record; return how many.
+    """Put the figures of a report into the record; return how many were not there.
 
     Runs of other code leave the record where there is one of this code, and of one code the last
     few stay. The host's own figures are of smaller tables and are refused.
     """
     if report["device"] == "host":
         raise ValueError("figures of the host show that gpu.py runs; they are not kept")
-    kept, new = read(path), list(figures_of(report))
+    kept = read(path)
+    new = [line for line in figures_of(report) if line not in kept]  # a report counts once
     for line in new:
-        same = [
-            old for old in kept if name_of(old) == name_of(line) and old["code"] == line["code"]
-        ]
-        others = [old for old in kept if name_of(old) != name_of(line)]
-        kept = [*others, *[*same, line][-MOST:]]
+        named = [old for old in kept if name_of(old) == name_of(line)]
+        same = [old for old in named if old["code"] == line["code"]]
+        kept = [old for old in kept if old not in named] + [*same, line][-MOST:]
     lines = sorted(kept, key=name_of)  # runs of one figure stay in their order
     path.write_text("[\n" + ",\n".join(json.dumps(line) for line in lines) + "\n]\n")
     return len(new)
-
-
-def name_of(line: Line) -> tuple[str, str]:
-    return line["part"], line["figure"]
 
 
 def table_of(kept: list[Line]) -> str:
@@ -88,14 +88,13 @@ def table_of(kept: list[Line]) -> str:
     runs = {name: list(lines) for name, lines in groupby(sorted(kept, key=name_of), name_of)}
     rows = list(rows_of_widths({name: of for (part, name), of in runs.items() if part == WIDTHS}))
     for part, words in PARTS.items():
-        names = [name for name in runs if name[0] == part]
-        for name in sorted(names, key=lambda name: number_of(name[1])):
-            rows.append(row_of(words + name[1], runs[name]))
-    devices = sorted({line["device"] for line in kept})
+        names = [name for at, name in runs if at == part]
+        for name in sorted(names, key=number_of):
+            rows.append(row_of(words + name, runs[part, name]))
+    of = {name: ", ".join(sorted({line[name] for line in kept})) for name in STAMP[:3]}
     return "\n".join(
         [
-            f"Measured on: {', '.join(devices)}. A ratio is the median of the runs, with the least",
-            "and the largest; of a layout, the range over its widths.",
+            f"{of['device']}; torch {of['torch']}, toprank {of['toprank']}.",
             "",
             "| figure | limit | ratio | within | runs |",
             "|---|---|---|---|---|",
@@ -107,49 +106,46 @@ def table_of(kept: list[Line]) -> str:
 def row_of(words: str, runs: list[Line]) -> str:
     """One figure: its median and range, and how many of its runs keep within the limit."""
     limit, ratios = runs[-1]["limit"], [run["ratio"] for run in runs]
-    within = sum(ratio <= limit for ratio in ratios)
     shown = f"{median(ratios):.3g}"
-    if len(runs) > 1:
+    if min(ratios) < max(ratios):
         shown += f" ({min(ratios):.3g} to {max(ratios):.3g})"
-    verdict = "yes" if within == len(runs) else f"**{f'in {within}' if within else 'no'}**"
-    if 0 < within < len(runs):
-        verdict += f" of {len(runs)}"
+    within = sum(ratio <= limit for ratio in ratios)
+    verdict = f"in {within} of {len(runs)}"
+    if within in (0, len(runs)):
+        verdict = "yes" if within else "**no**"
     return f"| {words} | {limit} | {shown} | {verdict} | {when(runs)} |"
 
 
 def rows_of_widths(figures: dict[str, list[Line]]) -> Iterator[str]:
     """A row for each layout and size of entries, with the widths whose median is over the limit."""
-    layouts: dict[tuple[str, str], list[tuple[int, str, list[Line]]]] = {}
+    layouts: dict[tuple[str, str], list[tuple[int, list[Line]]]] = {}
     for name, runs in figures.items():
         width, kind, side = name.replace(" x ", ", ").split(", ")
-        layouts.setdefault((BITS[kind], side), []).append((int(width), kind, runs))
-    for (bits, side), found in sorted(layouts.items(), key=lambda item: item[0][1] + item[0][0]):
-        found.sort(key=lambda one: one[:2])
-        medians = [median(run["ratio"] for run in runs) for *_, runs in found]
-        limit = found[0][2][-1]["limit"]
-        over = [
-            f"{width:,}{f' {kind}' if bits == '16' else ''} ({ratio:.2f})"
-            for (width, kind, _), ratio in zip(found, medians, strict=True)
-            if ratio > limit
-        ]
-        verdict = f"{len(found) - len(over)} of {len(found)}"
+        layouts.setdefault((side, BITS[kind]), []).append((int(width), runs))
+    for (side, bits), found in sorted(layouts.items(), reverse=True):
+        ratios: dict[int, list[float]] = {}  # of both types of 16 bits
+        for width, runs in sorted(found, key=lambda one: one[0]):
+            ratios.setdefault(width, []).extend(run["ratio"] for run in runs)
+        medians = {width: median(some) for width, some in ratios.items()}
+        limit = found[0][1][-1]["limit"]
+        over = [f"{width:,} ({ratio:.2f})" for width, ratio in medians.items() if ratio > limit]
+        verdict = f"{len(medians) - len(over)} of {len(medians)} widths"
         verdict += f"; **not** {', '.join(over)}" if over else ""
-        every = [run for *_, runs in found for run in runs]
-        words = f"evaluation against a sum of X, 4 GB, {bits} bits {side}"
-        words += f", {found[0][0]} to {found[-1][0]:,} columns"
-        shown = f"{min(medians):.2f} to {max(medians):.2f}"
-        yield f"| {words} | {limit} | {shown} | {verdict} | {when(every, len(found))} |"
+        words = (
+            f"evaluation of 4 GB, {bits} bits {side}, {min(medians)} to {max(medians):,} columns"
+        )
+        shown = f"{min(medians.values()):.2f} to {max(medians.values()):.2f}"
+        fewest = min((runs for _, runs in found), key=len)
+        yield f"| {words} | {limit} | {shown} | {verdict} | {when(fewest)} |"
 
 
-def when(runs: list[Line], figures: int = 1) -> str:
-    """How many runs of each figure there are, when they were made and with which torch."""
+def when(runs: list[Line]) -> str:
+    """How many runs there are, of which days."""
     days = sorted({run["date"] for run in runs})
-    versions = ", ".join(sorted({run["torch"] for run in runs}))
-    return f"{-(-len(runs) // figures)}, {' to '.join(days[:1] + days[1:][-1:])}, torch {versions}"
+    return f"{len(runs)}, {' to '.join(dict.fromkeys((days[0], days[-1])))}"
 
 
-def number_of(name: str) -> tuple[str, int, str]:
-    """What sorts names by their words, then by the first number in them."""
-    digits = "".join(part for part in name.replace(",", "").split(" x ")[0] if part.isdigit())
-    words = "".join(part for part in name if part.isalpha())
-    return (words.removesuffix("x"), int(digits or 0), name)
+def number_of(name: str) -> tuple[str, int]:
+    """What sorts names by the words before the first number, then by that number."""
+    found = re.search(r"\d[\d,]*", name)
+    return (name[: found.start()], int(found[0].replace(",", ""))) if found else (name, 0)
