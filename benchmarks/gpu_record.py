@@ -104,11 +104,11 @@ def table_of(kept: list[Line]) -> str:
 
 
 def row_of(words: str, runs: list[Line]) -> str:
-    """One figure: its median and range, and how many of its runs keep within the limit."""
+    """One figure: its ratio, or the median and range, and how many runs keep within the limit."""
     limit, ratios = runs[-1]["limit"], [run["ratio"] for run in runs]
-    shown = f"{median(ratios):.3g}"
-    if min(ratios) < max(ratios):
-        shown += f" ({min(ratios):.3g} to {max(ratios):.3g})"
+    shown = f"{median(ratios):.3g} ({min(ratios):.3g} to {max(ratios):.3g})"
+    if len(runs) < 3:  # a median would be none of them
+        shown = " and ".join(f"{ratio:.3g}" for ratio in ratios)
     within = sum(ratio <= limit for ratio in ratios)
     verdict = f"in {within} of {len(runs)}"
     if within in (0, len(runs)):
@@ -124,11 +124,11 @@ def rows_of_widths(figures: dict[str, list[Line]]) -> Iterator[str]:
         layouts.setdefault((side, BITS[kind]), []).append((int(width), runs))
     for (side, bits), found in sorted(layouts.items(), reverse=True):
         ratios: dict[int, list[float]] = {}  # of both types of 16 bits
-        for width, runs in sorted(found, key=lambda one: one[0]):
-            ratios.setdefault(width, []).extend(run["ratio"] for run in runs)
-        medians = {width: median(some) for width, some in ratios.items()}
+        for columns, runs in sorted(found, key=lambda one: one[0]):
+            ratios.setdefault(columns, []).extend(run["ratio"] for run in runs)
+        medians = {columns: median(some) for columns, some in ratios.items()}
         limit = found[0][1][-1]["limit"]
-        over = [f"{width:,} ({ratio:.2f})" for width, ratio in medians.items() if ratio > limit]
+        over = [f"{columns:,} ({ratio:.2f})" for columns, ratio in medians.items() if ratio > limit]
         verdict = f"{len(medians) - len(over)} of {len(medians)} widths"
         verdict += f"; **not** {', '.join(over)}" if over else ""
         words = (

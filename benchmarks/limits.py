@@ -8,7 +8,8 @@
     python benchmarks/limits.py --page               only write the page again
 
 Every figure goes into limits.json with its date and machine, in the place of what stood there, and
-the table of limits.md is written from that file. A name tells the rows that were measured.
+the first table of limits.md is written from that file, the second from gpu.json, the record of
+benchmarks/gpu.py. A name tells the rows that were measured.
 
 A figure is the ratio of two processor times, taken in turns on one thread, the best of several
 rounds: other work on the machine hardly disturbs it. The rows one-hot and text compare at an equal
@@ -16,9 +17,7 @@ gap: each solver gets the loosest of a list of tolerances at which its objective
 its minimum, relative to max(1, |objective|); ours is a logarithm, so that this is the relative gap
 of the risk itself. All others compare fits at their defaults.
 
-The limits have eight points: 1 sparse fits, 2 hard pushes, 3 other losses, 4 choosing, 5 GPUs,
-6 trees, 7 metrics, 8 scale. What needs another machine, or processes of its own, is measured by the
-commands in `ELSEWHERE`, which the page names at its end.
+Clusters and files are measured by benchmarks/clusters.py and benchmarks/scale.py.
 """
 
 from __future__ import annotations
@@ -39,11 +38,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gpu_record
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from threadpoolctl import threadpool_limits
-from timing import clock, report, say, side_by_side
+from timing import report, say, side_by_side
 
 import toprank
 from toprank import PNormPush, PNormPushCV
@@ -54,7 +54,10 @@ Line = tuple[str, dict[str, Any]]
 #: Where the figures are kept, and the page whose table is written from them.
 KEPT = Path(__file__).with_name("limits.json")
 PAGE = Path(__file__).with_name("limits.md")
-FIRST, LAST = "<!-- figures: python benchmarks/limits.py --page -->", "<!-- end of figures -->"
+MARKS = {
+    name: (f"<!-- {name}: python benchmarks/limits.py --page -->", f"<!-- end of {name} -->")
+    for name in ("figures", "GPU figures")
+}
 
 #: The gap at which fits are compared, and the tolerances that are tried for it.
 GAP = 1e-6
@@ -271,30 +274,35 @@ def run_command(*words: object) -> tuple[float, float]:
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6  # kilobytes on Linux
 
 
+def tree_rows(n: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 30)).astype(np.float32)
+    y = (X @ rng.standard_normal(30) / 5 + rng.logistic(size=n) > 3).astype(np.float32)
+    return X, y
+
+
 def boosted(share: float, table: Path | None) -> Iterator[Line]:
     """Rounds of trees under the push, against the binary objective, bins made before."""
     from trees import lightgbm_fits, xgboost_fits
 
-    from toprank import PushTrees
-
     n, rounds = int(1_000_000 * share), 100
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, 30)).astype(np.float32)
-    y = (X @ rng.standard_normal(30) / 5 + rng.logistic(size=n) > 3).astype(np.float32)
+    X, y = tree_rows(n)
     for name, make in (("LightGBM", lightgbm_fits), ("XGBoost", xgboost_fits)):
         ours, theirs = make(X, y, rounds, 1)
         yield f"{n:,} x 30, {rounds} rounds in {name}", compare(1.1, ours, theirs)
-    few = n // 10
-    X, y, folds = X[:few], y[:few], 5
-    settings = {"n_jobs": 1, "early_stopping": False, "calibration": "training"}
-    settings["n_estimators"] = rounds // 2
-    auto = PushTrees("auto", cv=folds, **settings)
-    train = (X[: few - few // folds], y[: few - few // folds])
-    push = PushTrees(4.0, **settings)
-    took, one = (clock(fit(*each), time.process_time) for each in ((auto, (X, y)), (push, train)))
-    tried = len(auto.ps)
-    what = f"{few:,} x 30, p = 'auto' of {tried} against {tried} x {folds} fits to its folds"
-    yield what, report(1.2, took, tried * folds * one)
+
+
+def choosing_for_trees(share: float, table: Path | None) -> Iterator[Line]:
+    """Trees that choose p, the choice and the fit, against as many fits as there are candidates."""
+    from toprank import PushTrees
+
+    for n in (int(10_000 * share), int(100_000 * share)):
+        rows = tree_rows(n)
+        auto, one = PushTrees(n_jobs=1), PushTrees(4.0, n_jobs=1)
+        tried = len(auto.ps)
+        found = compare(1.2, fit(auto, rows), fit(one, rows))
+        what = f"{n:,} x 30, PushTrees(), which tries {tried} p, against {tried} PushTrees(4)"
+        yield what, report(1.2, found["ours"], tried * found["theirs"])
 
 
 def measures(share: float, table: Path | None) -> Iterator[Line]:
@@ -357,28 +365,19 @@ def evaluations(share: float, table: Path | None) -> Iterator[Line]:
     yield f"{n:,} rows, toprank evaluate, gigabytes against 2", report(1.0, gigabytes, 2.0)
 
 
-#: The figures of this file, each with the number of the point it belongs to.
+#: The figures of this file, each with what it is about.
 FIGURES = {
-    "one-hot": (1, sparse_fits),
-    "hard-pushes": (2, hard_pushes),
-    "losses": (3, losses),
-    "choosing": (4, choosing),
-    "table": (4, table_fits),
-    "trees": (6, boosted),
-    "metrics": (7, measures),
-    "evaluate": (7, evaluations),
-    "text": (1, text_fits),
+    "one-hot": ("sparse fits", sparse_fits),
+    "text": ("sparse fits", text_fits),
+    "hard-pushes": ("hard pushes", hard_pushes),
+    "losses": ("other losses", losses),
+    "choosing": ("choosing", choosing),
+    "table": ("choosing", table_fits),
+    "trees": ("trees", boosted),
+    "auto-p": ("trees", choosing_for_trees),
+    "metrics": ("metrics", measures),
+    "evaluate": ("metrics", evaluations),
 }
-#: What measures the other points.
-ELSEWHERE = (
-    (5, "python benchmarks/gpu.py", "on a machine with a GPU"),
-    (8, "python benchmarks/scale.py parquet", "20,000,000 x 20 rows of Parquet"),
-    (
-        8,
-        "python benchmarks/clusters.py --rows 20_000_000 --columns 20",
-        "Dask and Spark against memory; without options, 2,000,000 x 30",
-    ),
-)
 
 
 def measure(parts: list[str], share: float, table: Path | None) -> Iterator[dict[str, Any]]:
@@ -389,9 +388,8 @@ def measure(parts: list[str], share: float, table: Path | None) -> Iterator[dict
         warnings.simplefilter("ignore")
         for part in parts:
             say(part)
-            point, figure = FIGURES[part]
-            for what, found in figure(share, table):
-                line = {"part": part, "point": point, "figure": what, **found, **stamp}
+            for what, found in FIGURES[part][1](share, table):
+                line = {"part": part, "figure": what, **found, **stamp}
                 say(row_of(line))
                 yield line
 
@@ -406,33 +404,34 @@ def keep(line: dict[str, Any]) -> None:
 def row_of(line: dict[str, Any]) -> str:
     within = "yes" if line["within"] else "**no**"
     return (
-        f"| {line['point']} | {line['figure']} | {line['ours']:.4g} | {line['theirs']:.4g} | "
-        f"{line['ratio']:.2f} | {line['limit']} | {within} | {line['machine']} | "
-        f"{line['version']}, {line['date']} |"
+        f"| {FIGURES[line['part']][0]} | {line['figure']} | {line['ours']:.4g} | "
+        f"{line['theirs']:.4g} | {line['ratio']:.2f} | {line['limit']} | {within} | "
+        f"{line['machine']} | {line['version']}, {line['date']} |"
     )
 
 
 def table_of(kept: list[dict[str, Any]]) -> str:
-    """The figures as a table, in the order of the points, and what is not among them."""
+    """The figures as a table, part by part, and what is not among them."""
+    parts = list(FIGURES)
     lines = [
-        "| point | figure | ours | theirs | ratio | limit | within | machine | measured |",
+        "| about | figure | ours | theirs | ratio | limit | within | machine | measured |",
         "|---|---|---|---|---|---|---|---|---|",
-        *(row_of(line) for line in sorted(kept, key=lambda line: line["point"])),
+        *(row_of(line) for line in sorted(kept, key=lambda line: parts.index(line["part"]))),
     ]
-    missing = [part for part in FIGURES if part not in {line["part"] for line in kept}]
+    missing = [part for part in parts if part not in {line["part"] for line in kept}]
     if missing:
         lines += ["", f"Not measured: {', '.join(missing)}."]
-    lines += ["", "Measured by other commands:", ""]
-    lines += [f"- point {point}: `{command}`, {what}" for point, command, what in ELSEWHERE]
     return "\n".join(lines)
 
 
-def write_page() -> None:
-    """Write the figures that were kept between the marks of the page."""
-    before, rest = PAGE.read_text().split(FIRST)
-    after = rest.split(LAST)[1]
-    kept = json.loads(KEPT.read_text())
-    PAGE.write_text(f"{before}{FIRST}\n\n{table_of(kept)}\n\n{LAST}{after}")
+def page_of(page: str) -> str:
+    """Return the page with the tables of both records between their marks."""
+    gpus = gpu_record.table_of(gpu_record.read())
+    tables = {"figures": table_of(json.loads(KEPT.read_text())), "GPU figures": gpus}
+    for name, (first, last) in MARKS.items():
+        before, rest = page.split(first)
+        page = f"{before}{first}\n\n{tables[name]}\n\n{last}{rest.split(last)[1]}"
+    return page
 
 
 def main() -> None:
@@ -449,7 +448,7 @@ def main() -> None:
             if not asked.quick:
                 keep(line)
     if not asked.quick:
-        write_page()
+        PAGE.write_text(page_of(PAGE.read_text()))
 
 
 if __name__ == "__main__":
