@@ -75,8 +75,8 @@ class PushTrees(
     p : float, "auto" or None, default="auto"
         Power of the price, >= 1; None is the library's own binary objective. "auto" chooses from
         ``ps`` by cross-validation, with trees of a quarter of the rounds and larger steps, which
-        takes 1.3 to 1.7 times as long as a fit with p = 4. With fewer than ten rows of a class,
-        and with another price, p is 4.
+        takes 1.3 to 1.7 times as long as a fit with p = 4, or up to some 3 times where many rows
+        stop it early. With fewer than ten rows of a class, and with another price, p is 4.
     price : str or Price, default="power"
         "power", "identity", "exponential", "log1p" or "max" (p = inf; fitted with p = 64).
     loss : str or Loss, default="exponential"
