@@ -352,7 +352,8 @@ def main() -> None:
             kept[name].append(answer)
             print(*answer, sep=" | ", flush=True)
         KEPT.write_text(json.dumps(kept, indent=1) + "\n")
-    PAGE.write_text(with_part(PAGE.read_text(), "other code", table(kept)))
+    page = with_part(PAGE.read_text(encoding="utf-8"), "other code", table(kept))
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

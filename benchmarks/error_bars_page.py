@@ -33,7 +33,8 @@ def write_page(record: Record, cases: list[Any], is_in_design: Callable[[Any], b
 
     `is_in_design` says of a setting whether its cells are among those that are run.
     """
-    PAGE.write_text(page_of(PAGE.read_text(), record, cases, is_in_design))
+    page = page_of(PAGE.read_text(encoding="utf-8"), record, cases, is_in_design)
+    PAGE.write_text(page, encoding="utf-8")
     draw_picture([(case, cell) for case in cases if (cell := record.get(case)) is not None])
 
 
