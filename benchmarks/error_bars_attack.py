@@ -2,11 +2,11 @@
 
     python benchmarks/error_bars_attack.py              # every row, 500 samples each
     python benchmarks/error_bars_attack.py --draws 2000 --rows auc groups
-    python benchmarks/error_bars_attack.py --table      # what is known, as a table
+    python benchmarks/error_bars_attack.py --page       # only write what is known into its page
 
 Nothing here comes from `toprank.simulate`: scores are drawn with NumPy, and the true values are
-integrals over the laws of the scores. Answers are kept in benchmarks/error_bars_attack.json, and
-docs/explanation/error_bars.md shows them.
+integrals over the laws of the scores. Answers are kept in benchmarks/error_bars_attack.json, with
+what had been seen when they failed, and written into docs/evidence/error_bars_table.md.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from error_bars_page import PAGE, with_part
 from scipy import stats
 from scipy.integrate import quad
 
@@ -328,31 +329,31 @@ ROWS: dict[str, Callable[[int], Iterator[Answer]]] = {
 }
 
 
-def table(kept: dict[str, list[Answer]]) -> str:
-    """Everything that is known, as a table in Markdown."""
-    lines = ["| what | setting | before | now | samples |", "|---|---|---|---|---|"]
+def table(kept: dict[str, list[Answer]]) -> Iterator[str]:
+    """What is known now, as a table in Markdown, line by line."""
+    yield "| what | setting | found | samples |"
+    yield "|---|---|---|---|"
     for name in ROWS:
-        for what, setting, before, now, draws in kept.get(name, []):
+        for what, setting, _, now, draws in kept.get(name, []):
             shown = f"{now:.3f}" if draws > 1 else f"{now:.2g}"
-            lines.append(f"| {what} | {setting} | {before} | {shown} | {draws:,} |")
-    return "\n".join(lines)
+            yield f"| {what} | {setting} | {shown} | {draws:,} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=500)
     parser.add_argument("--rows", nargs="*", choices=list(ROWS), default=list(ROWS))
-    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    for name in [] if options.table else options.rows:
+    for name in [] if options.page else options.rows:
         kept[name] = []
         for answer in ROWS[name](options.draws):
             kept[name].append(answer)
             print(*answer, sep=" | ", flush=True)
         KEPT.write_text(json.dumps(kept, indent=1) + "\n")
-    if options.table:
-        print(table(kept))
+    page = with_part(PAGE.read_text(encoding="utf-8"), "other code", table(kept))
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""The page and the picture of benchmarks/error_bars.py, made from its record."""
+"""The cells on docs/evidence/error_bars_table.md, and their picture, made from the record."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,33 +12,41 @@ from error_bars_record import WIDE, Cell, Record, is_wrong
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PICTURE, PAGE = DOCS / "images" / "error_bars.png", DOCS / "evidence" / "error_bars_table.md"
-HEAD = """# Coverage, cell by cell
+#: The parts of the page that are written from records, and what writes them.
+WRITTEN = {
+    "summary": "python benchmarks/error_bars.py page",
+    "other code": "python benchmarks/error_bars_attack.py --page",
+    "every cell": "python benchmarks/error_bars.py page",
+}
 
-`python benchmarks/error_bars.py` measures the cells of this page one after another, keeps each in
-`benchmarks/error_bars.csv` as soon as it is known, and writes the page from there. A cell is a
-metric, a number of positives (5 to 200), a share of positives (0.2% to 50%), a law of the scores,
-and rows that are independent or in 15, 40 or 200 groups, equal or unequal, weighted or not.
 
-A share of samples has a binomial error. At 95% the standard error is 0.010 with 500 samples, 0.007
-with 1,000 (a circle, °) and 0.005 with 2,000 (a star), so that of cells that cover exactly 95% one
-in fifty is seen below 93% with 500 samples, and none with 2,000. A first look has 500; cells below
-94.5% or above 97% are measured again first, with 2,000 others, or 1,000 where they take long.
-Ask `toprank.simulate.coverage` for your own setting. What it means is on
-[How sure is it?](../explanation/error_bars.md)
-"""
+def with_part(page: str, name: str, lines: Iterable[str]) -> str:
+    """Return the page with these lines between the two marks of a part that is written."""
+    first, last = f"<!-- {name}: {WRITTEN[name]} -->", f"<!-- end of {name} -->"
+    before, rest = page.split(first)
+    text = "\n".join(lines).strip("\n")
+    return f"{before}{first}\n\n{text}\n\n{last}{rest.split(last)[1]}"
 
 
 def write_page(record: Record, cases: list[Any], is_in_design: Callable[[Any], bool]) -> None:
-    """Write docs/evidence/error_bars_table.md and draw docs/images/error_bars.png.
+    """Write the cells into docs/evidence/error_bars_table.md and draw docs/images/error_bars.png.
 
     `is_in_design` says of a setting whether its cells are among those that are run.
     """
+    page = page_of(PAGE.read_text(encoding="utf-8"), record, cases, is_in_design)
+    PAGE.write_text(page, encoding="utf-8")
+    draw_picture([(case, cell) for case in cases if (cell := record.get(case)) is not None])
+
+
+def page_of(
+    page: str, record: Record, cases: list[Any], is_in_design: Callable[[Any], bool]
+) -> str:
+    """Return the page with the cells of the record."""
     known = [(case, record.get(case)) for case in cases]
     design = [is_in_design(case.setting) for case in cases]
-    cells = (*_wrong(known), *_above(known), *_levels(known), *_tables(known))
-    parts = (HEAD, *_summary(known, design), *cells)
-    PAGE.write_text("\n".join(parts).rstrip() + "\n")
-    draw_picture([(case, cell) for case, cell in known if cell is not None])
+    summary = (*_summary(known, design), *_wrong(known), *_above(known))
+    page = with_part(page, "summary", summary)
+    return with_part(page, "every cell", (*_levels(known), *_tables(known)))
 
 
 def _summary(known: list[Any], design: list[bool]) -> Iterator[str]:
@@ -126,7 +134,7 @@ def _above(known: list[Any]) -> Iterator[str]:
         "at most 2.5%, because the estimate has its extreme value, or one of few next to it, in so "
         "many samples that one end cannot miss, or only in far fewer. *Ours*: the others. The last "
         "column counts those in which one end misses in less than one sample in a thousand. "
-        "[Which they are, and why](../explanation/error_bars.md#above-975).\n"
+        "[Which they are, and why](../explanation/error_bars.md#more-than-promised).\n"
     )
     words = "no interval | none by halves | ours | one end never misses"
     yield f"| metric | {' | '.join(laws)} | all | {words} |"

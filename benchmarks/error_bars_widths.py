@@ -18,7 +18,8 @@ its samples, about 37%, there is none, and these are as those of the setting. Th
 chance e gives the least width: an interval that covers the value v(e) in 93.5% of the samples
 holds it, where there are no such rows, in at least 1 - 0.065 / (1 - e)^m of them, and the mean
 width is the integral of that chance over all values (Pratt 1961). "of the least" is the width over
-this bound, below which no interval falls that covers every look-alike, whatever its method.
+this bound, below which no interval falls that covers every look-alike, whatever its method. The
+table is on docs/evidence/error_bars_table.md.
 """
 
 from __future__ import annotations

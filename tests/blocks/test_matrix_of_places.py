@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how_to" / "scaling.md"
+PAGE = ROOT / "docs" / "evidence" / "scaling.md"
 
 PARQUET, PLACES = "blocks/test_parquet.py", "blocks/test_places.py"
 BATCHES, FIT = "blocks/test_batches.py", "models/test_block_fit.py"

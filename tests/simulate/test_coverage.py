@@ -84,7 +84,7 @@ def test_an_extreme_has_no_coverage():
     assert auc(*ScoreSetting(law="near-perfect").draw(np.random.default_rng(0))[:2]) > 0.97
 
 
-#: Metric, parameters, setting: corners of the table of docs/explanation/error_bars.md.
+#: Metric, parameters, setting: corners of the table of docs/evidence/error_bars_table.md.
 CORNERS = [
     ("auc", {}, ScoreSetting(5, 0.05)),
     ("auc", {}, ScoreSetting(10, 0.05, "t3")),
