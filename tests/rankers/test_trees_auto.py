@@ -57,6 +57,16 @@ def test_the_choice_is_the_default_and_its_trees_are_those_of_the_p_it_found():
     np.testing.assert_array_equal(found.predict_proba(X), given.predict_proba(X))
 
 
+def test_p_can_be_chosen_without_growing_the_trees():
+    X, y, weight = rows()
+    trees = PushTrees(n_estimators=6)
+    choice = trees._choose(X, y, weight)
+    np.testing.assert_array_equal(choice.fold_scores, trees.fit(X, y, weight).choice_.fold_scores)
+    assert trees._choose(X[:12], y[:12]) is None  # three positives
+    with pytest.raises(ValueError, match="one or more numbers"):
+        trees.set_params(ps=())._choose(X, y)
+
+
 def test_every_fold_is_scored_by_trees_that_have_not_seen_it():
     X, y, _ = rows()
     fold = np.arange(len(y)) % 4
@@ -132,14 +142,32 @@ def test_many_rows_are_thinned_whole_groups_at_a_time(monkeypatch):
     X, y, _ = rows()
     given = TreeRows(X, y, groups=np.arange(len(y)) // 4)
     drawn = about_so_many(given, 120)
-    assert 80 < len(drawn) < 160
-    assert (np.unique(drawn.groups, return_counts=True)[1] == 4).all()
-    np.testing.assert_array_equal(about_so_many(given, 240).X, X)
+    assert 80 < drawn.sum() < 160
+    assert (np.unique(given.groups[drawn], return_counts=True)[1] == 4).all()
+    assert about_so_many(given, 240).all()
+    absent = np.arange(len(y)) % 3 == 0
+    np.testing.assert_array_equal(about_so_many(TreeRows(X, y, 1.0 - absent), 160), ~absent)
+
+
+@pytest.mark.parametrize("cv", [3, PredefinedSplit(np.arange(240) // 80)])
+def test_folds_of_many_rows_hold_about_as_many_as_p_is_chosen_on(cv, monkeypatch):
+    X, y, weight = rows()
     seen = []
-    monkeypatch.setattr(auto, "CHOSEN_ON", 120)
+    monkeypatch.setattr(auto, "CHOSEN_ON", 80)
     monkeypatch.setattr(auto, "tested_over_trained", lambda folds: seen.append(folds) or 0.5)
-    PushTrees(n_estimators=3).fit(X, y)
-    assert 80 < sum(len(test) for _, test in seen[0]) < 160
+    assert PushTrees(n_estimators=3, cv=cv).fit(X, y, weight).choice_ is not None
+    tested = np.concatenate([test for _, test in seen[0]])
+    assert 50 < len(tested) < 110 and len(np.unique(tested)) == len(tested)
+    assert (weight[tested] > 0).all()
+    for train, test in seen[0]:
+        assert set(train) == set(tested) - set(test)
+
+
+def test_too_few_positives_are_not_compared_on_a_users_folds():
+    X, y, _ = rows()
+    y &= np.cumsum(y) <= 9
+    trees = PushTrees(n_estimators=3, cv=PredefinedSplit(np.cumsum(y) % 2)).fit(X, y)
+    assert trees.choice_ is None and trees.p_ == 4
 
 
 def test_the_trees_that_p_is_chosen_by_take_fewer_and_larger_steps():

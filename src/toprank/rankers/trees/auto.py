@@ -14,7 +14,7 @@ from sklearn.base import clone
 from toprank.blocks import BlockSource, go_on
 from toprank.blocks.drawn import draw_rows
 from toprank.folds import Candidate, PChoice, check_powers, folds_of
-from toprank.folds.splits import Fold, tested_over_trained
+from toprank.folds.splits import CrossValidation, Fold, tested_over_trained
 from toprank.objective import count_labels
 from toprank.rankers.callbacks import without_callbacks
 from toprank.rankers.trees.libraries import BACKENDS, bins_once
@@ -39,12 +39,7 @@ def choose_power(trees: Any, rows: TreeRows, groups: ArrayLike | None = None) ->
     given, for a splitter of the user's.
     """
     candidates = candidates_of(trees.ps)
-    folds: list[Fold] | None
-    if isinstance(trees.cv, Integral):
-        rows = about_so_many(rows.present(), CHOSEN_ON)
-        folds = _folds_by_content(rows, int(trees.cv))
-    else:
-        folds = folds_of(trees.cv, rows.y, groups=groups, weight=rows.weight)
+    folds = _folds_of(trees.cv, rows, groups)
     if folds is None:
         return None
     rule = StoppingRule.by_metric(trees, grouped=rows.groups is not None).steadied()
@@ -114,11 +109,19 @@ def _started(trees: Any, rows: TreeRows, p: float | None) -> TreeRows:
     return replace(rows, start=trees._scale_for(p) * rows.start)
 
 
-def _folds_by_content(rows: TreeRows, count: int) -> list[Fold] | None:
+def _folds_of(cv: CrossValidation, rows: TreeRows, groups: ArrayLike | None) -> list[Fold] | None:
     """The folds, with pairs to rank on both sides; None where the rows are too few for it."""
-    if min(np.count_nonzero(rows.y), np.count_nonzero(~rows.y)) < max(_FEWEST, count):
+    drawn = about_so_many(rows, CHOSEN_ON)
+    count = int(cv) if isinstance(cv, Integral) else 2
+    fewest = min(np.count_nonzero(rows.y[drawn]), np.count_nonzero(~rows.y[drawn]))
+    if fewest < max(_FEWEST, count):
         return None
-    fold = fold_of_rows(rows, count)
-    folds = [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(count)]
+    if isinstance(cv, Integral):
+        there = np.flatnonzero(drawn)
+        fold = fold_of_rows(rows.take(there), count)
+        folds = [(there[fold != j], there[fold == j]) for j in range(count)]
+    else:
+        given = folds_of(cv, rows.y, groups=groups, weight=rows.weight)
+        folds = [(train[drawn[train]], test[drawn[test]]) for train, test in given]
     sides = (rows.take(side) for parts in folds for side in parts)
     return folds if all(map(have_pairs, sides)) else None

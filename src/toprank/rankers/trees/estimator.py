@@ -347,6 +347,15 @@ class PushTrees(
             self._record(watch, others)
         return self
 
+    @fits
+    def _choose(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> PChoice | None:
+        """Choose p as ``fit`` does, and grow no trees with it."""
+        rows = self._check_fit(X, y, sample_weight, None)
+        self.init_model_ = None
+        return choose_power(self, rows)
+
     def _check_fit(
         self,
         X: TableLike,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import BoolArray
 from toprank._numerics import row_codes, scramble_bits
 from toprank.rankers.trees.plan import TreeRows
 
@@ -24,12 +25,18 @@ def fold_of_rows(rows: TreeRows, count: int) -> NDArray[np.intp]:
     return fold
 
 
-def about_so_many(rows: TreeRows, most: int) -> TreeRows:
-    """Return all rows, or about so many where there are more; equal rows and groups stay whole."""
-    if len(rows) <= most:
-        return rows
-    share = most / len(rows)
-    return rows.take(np.flatnonzero(scramble_bits(_codes(rows)) < np.uint64(int(share * 2**64))))
+def about_so_many(rows: TreeRows, most: int) -> BoolArray:
+    """Say which rows to take: all that are present, or about so many where there are more.
+
+    Equal rows and groups stay whole.
+    """
+    drawn = np.zeros(len(rows), dtype=bool)
+    drawn[rows.places_present] = True
+    n_present = np.count_nonzero(drawn)
+    if n_present > most:
+        share = most / n_present
+        drawn &= scramble_bits(_codes(rows)) < np.uint64(int(share * 2**64))
+    return drawn
 
 
 def have_pairs(rows: TreeRows) -> bool:
