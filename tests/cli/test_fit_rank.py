@@ -36,6 +36,23 @@ def test_fit_writes_one_file_and_shows_its_card(model, train, tmp_path, invoke, 
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("positives", [60, 9])
+def test_fit_and_show_say_how_the_p_of_trees_was_found(frame, positives, tmp_path, invoke, words):
+    pytest.importorskip("lightgbm", reason="trees need LightGBM")
+    few = frame.assign(bought=np.where(frame.age >= np.sort(frame.age)[-positives], "yes", "no"))
+    few.drop(columns=["customer", "joined", "age"]).to_csv(tmp_path / "t.csv", index=False)
+    path = tmp_path / "model"
+    options = ["-y", "bought", "--model", "trees", "--jobs", 1]
+    done = invoke("fit", tmp_path / "t.csv", *options, "-o", path)
+    assert done.exit_code == 0, done.output
+    p = load(path).ranker.p
+    for said in (done.stdout, invoke("show", path).stdout):
+        if positives == 60:
+            assert f"Push with p = {p:g}. Its mean average_precision over 3 folds is" in words(said)
+        else:
+            assert p == 4 and "Note: p = 4 was taken without a comparison" in words(said)
+
+
 def test_fit_prints_its_card_as_json(train, tmp_path, invoke):
     options = ["--model", "ir", "--metric", "recall_at", "--k", "50", "--drop", "customer"]
     done = invoke("fit", train, "-y", "bought", *options, "-o", tmp_path / "m", "--json", "-q")

@@ -153,18 +153,6 @@ def test_a_refit_reads_as_the_model_does_and_needs_both_classes(fitted, table):
 
 
 @pytest.mark.more
-def test_the_strength_of_trees_is_chosen_against_the_library_s_own_objective(table):
-    pytest.importorskip("lightgbm")
-    few = table[["age", "bought"]][:60]
-    model = fit_table(few, "bought", model="trees")
-    first, *compared = model.card["choice"].splitlines()
-    assert first.startswith("precision_at")
-    assert compared[0].startswith("the library's binary objective")
-    assert [line.split("  ")[0] for line in compared[1:3]] == ["p = 1", "p = 2"]
-    assert model.card["p"] == model.ranker.p
-
-
-@pytest.mark.more
 def test_rows_that_cannot_be_held_out_leave_the_model_unmeasured(table):
     """Two homes, or two days, are too few to keep some for a test."""
     for change, role in (

@@ -137,6 +137,13 @@ def test_without_rows_the_page_shows_what_the_cards_say(models):
     assert "right among the first 10%" in page.html
 
 
+def test_the_page_says_that_few_rows_were_no_choice_of_p(tables):
+    few = tables[0].drop(columns="old")
+    few["bought"] = np.where(few.age > np.sort(few.age)[-9], "yes", "no")
+    page = describe(fit_table(few, "bought", id="who", model="trees"))
+    assert "p = 4 was taken without a comparison" in page.html
+
+
 def test_the_number_of_rows_to_take_is_where_the_gain_is_largest():
     rows = np.array([1, 10, 100, 1000])
     curve = {"x": rows, "y": [1.0, 0.8, 0.4, 0.1], "low": [0.5] * 4, "high": [1.0] * 4}

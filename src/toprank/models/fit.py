@@ -122,11 +122,13 @@ def fit_table(
         Push (the default), the IR Push or a proper loss; boosted stumps (RankBoost, smooth
         margin); trees (LightGBM) under the push.
     p : "auto" or float, default="auto"
-        How hard to push. "auto" chooses by cross-validation on ``metric``, and may answer not to.
+        How hard to push. "auto" chooses by cross-validation on ``metric``. A linear ranker may
+        answer not to; trees choose as `PushTrees` does, quickly and from its powers.
     alpha : float, optional
         L2 penalty of the linear rankers; chosen along with p by default.
     metric : str, default="precision_at"
-        The metric of `toprank.metrics` that p is chosen by.
+        The metric of `toprank.metrics` that p is chosen by; trees compare the average precision
+        where it is one at k.
     k : int or float, optional
         Its depth, a count or a share of the list; by default a tenth.
     quality : {"fast", "good", "best"}, default="good"
@@ -273,9 +275,9 @@ def fit_rows(
     some = Z[:: 1 + len(Z) // _SCORED]
     unseen = UnseenScores(ranker.decision_function(some), "training")
     held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])
-    card = make_card(
-        made, rows, explained, name, request.scoring, held_out, choice, [], None, unseen
-    )
+    notes = fit.choice_notes(template, choice)
+    about = (held_out, choice, notes, None, unseen)
+    card = make_card(made, rows, explained, name, request.scoring, *about)
     card["tails"] = {name: [tail.low, tail.high] for name, tail in tails.items()}
     return made.with_card(card)
 

@@ -101,6 +101,7 @@ def fit_found(
     elif unseen is None:
         unseen = fit.unseen(rows, settled.template, ranker.decision_function(Z))
     notes = [str(concern) for concern in found.concerns if concern.danger < NOTE]
+    notes += fit.choice_notes(settled.template, settled.choice)
     notes += [str(warning.message) for warning in caught]
     if rows.unlabelled is not None:
         notes.append(

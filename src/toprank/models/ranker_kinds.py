@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from toprank.folds import Fold
 from toprank.models.errors import ModelError
-from toprank.pairs import Rows
+from toprank.models.rows import TrainingRows
 from toprank.rankers import (
     IRPush,
     PNormPush,
@@ -21,9 +21,10 @@ from toprank.rankers import (
     RankBoost,
     SmoothMarginRanker,
 )
+from toprank.rankers.trees.auto import usual_power
 from toprank.tuning import PChoice, PNormPushCV, Scoring, choose_p
 
-#: The powers that p = "auto" tries for boosted stumps and trees, where each is a fit per fold.
+#: The powers that p = "auto" tries for boosted stumps, where each is a fit per fold.
 _FEW_PS = (1.0, 2.0, 4.0, 16.0)
 
 
@@ -41,6 +42,10 @@ class RankerRequest:
     tell: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
 
+#: An unfitted ranker, and what its p was chosen on.
+Chosen: TypeAlias = "tuple[BaseEstimator, PChoice | None]"
+
+
 @dataclass(frozen=True)
 class RankerKind:
     """One kind of ranker.
@@ -52,7 +57,8 @@ class RankerKind:
     make : callable
         (request, p, categorical) -> unfitted ranker; `categorical` are the columns of codes.
     choose : callable, optional
-        (request, rows, categorical, folds) -> (unfitted ranker, PChoice); None if it has no p.
+        (request, prepared rows, categorical) -> (unfitted ranker, PChoice), or None in its place
+        where the rows are too few to compare; None if it has no p.
     has_alpha : bool
         Whether it takes a penalty.
     weighs_members : bool
@@ -61,9 +67,7 @@ class RankerKind:
 
     style: str
     make: Callable[[RankerRequest, float, list[int]], BaseEstimator]
-    choose: (
-        Callable[[RankerRequest, Rows, list[int], list[Fold]], tuple[BaseEstimator, PChoice]] | None
-    ) = None
+    choose: Callable[[RankerRequest, TrainingRows, list[int]], Chosen] | None = None
     has_alpha: bool = False
     weighs_members: bool = False
 
@@ -72,42 +76,39 @@ def _penalty(request: RankerRequest) -> dict[str, Any]:
     return {} if request.alpha is None else {"alpha": request.alpha}
 
 
-def _choose_linear(
-    request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
-) -> tuple[BaseEstimator, PChoice]:
+def _folds(rows: TrainingRows) -> list[Fold]:
+    try:
+        return rows.folds()
+    except ValueError as error:
+        raise ModelError(f"p='auto' needs folds to compare on. {error} Or give p.") from error
+
+
+def _choose_linear(request: RankerRequest, rows: TrainingRows, categorical: list[int]) -> Chosen:
     grid: dict[str, Any] = {} if request.alpha is None else {"alphas": (request.alpha,)}
     search = PNormPushCV(
         scoring=request.scoring.name,
         scoring_kwargs=request.scoring.kwargs or None,
-        cv=folds,
+        cv=_folds(rows),
         test_size=None,
         **grid,
     )
     search._listener = request.tell
-    search.fit(rows.X, rows.y, rows.weight)
+    search.fit(rows.X, rows.y, rows.fit_weight)
     return clone(search.best_estimator_), search.choice_
 
 
-def _search(
-    request: RankerRequest, rows: Rows, folds: list[Fold], ranker: BaseEstimator, **baseline: Any
-) -> PChoice:
-    return choose_p(
-        ranker,
+def _choose_stumps(request: RankerRequest, rows: TrainingRows, categorical: list[int]) -> Chosen:
+    choice = choose_p(
+        RankBoost(),
         rows.X,
         rows.y,
         ps=_FEW_PS,
         scoring=request.scoring.name,
         scoring_kwargs=request.scoring.kwargs or None,
-        cv=folds,
-        sample_weight=rows.weight,
-        **baseline,
+        cv=_folds(rows),
+        sample_weight=rows.fit_weight,
+        baseline=None,
     )
-
-
-def _choose_stumps(
-    request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
-) -> tuple[BaseEstimator, PChoice]:
-    choice = _search(request, rows, folds, RankBoost(), baseline=None)
     assert choice.p is not None  # every candidate pushes
     return RankBoost(p=choice.p), choice
 
@@ -122,19 +123,18 @@ def _make_trees(request: RankerRequest, p: object, categorical: list[int]) -> Pu
     )
 
 
-def _choose_trees(
-    request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
-) -> tuple[BaseEstimator, PChoice]:
-    # the folds compare rankings, which no link changes
-    choice = _search(
-        request,
-        rows,
-        folds,
-        _make_trees(request, 4.0, categorical).set_params(calibration="training"),
-        baseline=_make_trees(request, None, categorical),
-        baseline_name="the library's binary objective",
-    )
-    return _make_trees(request, choice.p, categorical), choice
+def _choose_trees(request: RankerRequest, rows: TrainingRows, categorical: list[int]) -> Chosen:
+    """As the trees choose by themselves, on folds that follow groups and time where rows do."""
+    trees, choice = _make_trees(request, "auto", categorical), None
+    try:
+        if rows.groups is not None or rows.time is not None:
+            trees.set_params(cv=rows.folds(trees.get_params()["cv"]))
+    except ValueError:  # a class in one group, or folds in time without it
+        pass
+    else:
+        choice = trees._choose(rows.X, rows.y, rows.fit_weight)
+    p = usual_power(trees.ps) if choice is None else choice.p
+    return _make_trees(request, p, categorical), choice
 
 
 def _make_ensemble(request: RankerRequest, p: object, categorical: list[int]) -> PushEnsemble:

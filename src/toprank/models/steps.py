@@ -14,14 +14,13 @@ from sklearn.base import clone
 from toprank._numerics import FloatArray
 from toprank.models.card import HeldOutMetrics
 from toprank.models.ensembles import fit_ensemble, rows_to_measure_by
-from toprank.models.errors import ModelError, catch_warnings
+from toprank.models.errors import catch_warnings
 from toprank.models.model import TableModel
 from toprank.models.preparation import Preparation
 from toprank.models.ranker_kinds import RankerKind, RankerRequest
 from toprank.models.rows import OpenLabels, ScoredRows, TrainingRows
 from toprank.models.schema import Schema
 from toprank.models.unseen import FirstScores, UnseenScores, unseen_scores
-from toprank.pairs import Rows
 from toprank.rankers import PushEnsemble, PushTrees
 from toprank.tuning import PChoice
 
@@ -58,23 +57,29 @@ class TableFit:
 
     def settle(self, rows: TrainingRows) -> tuple[BaseEstimator, PChoice | None]:
         """Choose the settings: an unfitted ranker, and what the choice was made on."""
-        chooses = self.request.p == "auto" or (self.request.p is None and self.before is None)
         preparation, Z = self.prepare(rows)
-        if chooses and self.kind.choose is not None:
-            try:
-                folds = rows.folds()
-            except ValueError as error:
-                raise ModelError(
-                    f"p='auto' needs folds to compare on. {error} Or give p."
-                ) from error
-            numbers = Rows(Z, rows.y, rows.fit_weight)
-            return self.kind.choose(self.request, numbers, preparation.categorical, folds)
+        if self.kind.choose is not None and self._chooses:
+            return self.kind.choose(self.request, replace(rows, X=Z), preparation.categorical)
         if self.before is not None and self.request.p is None:
             ranker = clone(self.before.ranker)
             given = {} if self.request.alpha is None else {"alpha": self.request.alpha}
             return ranker.set_params(**given), None
         power = 4.0 if self.request.p in (None, "auto") else float(self.request.p)
         return self.kind.make(self.request, power, preparation.categorical), None
+
+    @property
+    def _chooses(self) -> bool:
+        """Whether p is to be chosen, by rankers that have one."""
+        return self.request.p == "auto" or (self.request.p is None and self.before is None)
+
+    def choice_notes(self, template: BaseEstimator, choice: PChoice | None) -> list[str]:
+        """Return what a card says where p was to be chosen, and the rows were too few for it."""
+        if choice is not None or self.kind.choose is None or not self._chooses:
+            return []
+        return [
+            f"p = {template.p:g} was taken without a comparison: that takes ten rows of each "
+            "class, besides those held out, and both classes on both sides of every fold"
+        ]
 
     def final(
         self, rows: TrainingRows, template: BaseEstimator, first: BaseEstimator | None = None

@@ -55,7 +55,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
     alpha : float, optional
         L2 penalty of the linear rankers.
     metric : str, default="precision_at"
-        The metric that p="auto" chooses by.
+        The metric that p="auto" chooses by, as in `fit_table`.
     k : int or float, optional
         Its depth, a count or a share of the list; by default a tenth.
     drop, as_text, as_number, clip, tidy, pool : sequence of str
