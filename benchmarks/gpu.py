@@ -306,14 +306,16 @@ def sparse_tensors(X: Any, y: Any) -> dict[str, Any]:
 def other_losses(X: Any, y: Any) -> dict[str, Any]:
     """Fits of the logistic loss and the squared hinge against one of the exponential."""
     found = {}
-    for n in (200_000, 2_000_000, 20_000_000) if X.is_cuda else (20_000,):
+    sizes = ((200_000, ""), (2_000_000, ""), (20_000_000, ""), (2_000_000, " by columns"))
+    for n, by in sizes if X.is_cuda else ((20_000, ""), (20_000, " by columns")):
         rows = table(n, 100, X.device)
+        rows = (rows[0].T.contiguous().T, rows[1]) if by else rows
         seconds = {
             loss: best(lambda loss=loss, rows=rows: PNormPush(4, loss=loss).fit(*rows), X.device, 3)
             for loss in ("exponential", "logistic", "squared_hinge")
         }
         for loss in ("logistic", "squared_hinge"):
-            found[f"{loss}, {n:,} x 100"] = ratio(2.5, seconds[loss], seconds["exponential"])
+            found[f"{loss}, {n:,} x 100{by}"] = ratio(2.5, seconds[loss], seconds["exponential"])
         del rows
     return found
 

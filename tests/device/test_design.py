@@ -114,6 +114,9 @@ def test_tables_of_any_width_type_and_order_are_summed_alike(d, kind, by_column,
     assert_same(rows.sum_tilted(coef, TILTS), host.sum_tilted(coef, TILTS))
     scores = rows.design.to_host(rows.design.scores(coef))
     np.testing.assert_allclose(scores, host.scores(coef), rtol=1e-12, atol=1e-12)
+    slopes = np.random.default_rng(2).normal(size=777)
+    weighed, want = (part.design.adjoint(slopes) for part in (rows, host))
+    np.testing.assert_allclose(weighed, want, rtol=0, atol=1e-11)
 
 
 def test_rows_apart_in_memory_are_read_where_they_lie(device):

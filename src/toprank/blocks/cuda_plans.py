@@ -197,6 +197,8 @@ _ALONE_BY_COLUMN = (
     (6, TurnedPlan(128, 1, 4, 4)),
     (11, TurnedPlan(64, 1, 4, 2)),
     (20, TurnedPlan(64, 1, 2, 2)),
+    (24, None),
+    (32, TurnedPlan(32, 1, 2)),
 )
 _TURNED = {
     2: (

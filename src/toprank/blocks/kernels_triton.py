@@ -29,12 +29,19 @@ if TYPE_CHECKING:
 
     from toprank._arrays import FloatArray
 
-#: Entries of a tile, warps that share it, programs for each multiprocessor, and tiles that a
-#: program asks for at once. Chosen on an H200, where their effect is a factor of two.
-_TILE = 1024
-_WARPS = 4
+#: Entries of a tile and warps that share it, where rows are scored and used, and where they are
+#: only scored, or only summed, by the size of an entry; programs for each multiprocessor, and tiles
+#: that a program asks for at once. Chosen on an H200, where their effect is a factor of two.
+_BOTH = (1024, 4)
+_SCORED = {2: (2048, 2), 4: (2048, 2), 8: (1024, 4)}
+_SUMMED = {2: (2048, 2), 4: (2048, 4), 8: (1024, 4)}
 _PROGRAMS = 16
 _UNROLL = 2
+#: The same of tables by columns: rows and columns of a tile that is scored, where each thread takes
+#: the 16 bytes that it reads at once and shares no row with others, and of one that is summed.
+_SCORED_BY_COLUMN = {2: (1024, 4), 4: (512, 8), 8: (256, 8)}
+_SUMMED_BY_COLUMN = (512, 8)
+_WARPS_BY_COLUMN = 4
 #: Rows that one launch may number with 32 bits.
 _LAUNCH_ROWS = 1 << 30
 #: Copies of a histogram that programs share out among them, so that they do not queue for its bins.
@@ -138,6 +145,57 @@ def _score() -> JITFunction:
 
 
 @cache
+def _score_by_column() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+    read = _read()
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def score_by_column(  # type: ignore[no-untyped-def]
+        X_at, across, beta_at, units_at, out_at, n, d: tl.constexpr,
+        centred: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+    ):  # fmt: skip
+        rows = (tl.program_id(0) * height + tl.arange(0, height)).to(tl.int64)
+        there = rows < n
+        total = tl.zeros((height,), tl.float64)
+        for first in range(0, d, width):
+            column = first + tl.arange(0, width)
+            inside = column < d
+            x = read(X_at, 1, across, units_at, rows, there, column, inside, centred)
+            beta = tl.load(beta_at + column, mask=inside, other=0.0)
+            total += tl.sum(x * beta[None, :], 1)
+        tl.store(out_at + rows, total, mask=there)
+
+    return score_by_column
+
+
+@cache
+def _weigh_by_column() -> JITFunction:
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
+    read = _read()
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def weigh_by_column(  # type: ignore[no-untyped-def]
+        X_at, across, weight_at, units_at, out_at, n, d: tl.constexpr, padded: tl.constexpr,
+        centred: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+    ):  # fmt: skip
+        # programs side by side read the same weights, which are in the cache then
+        column = tl.program_id(0) * width + tl.arange(0, width)
+        inside = column < d
+        number = tl.program_id(1)
+        total = tl.zeros((height, width), tl.float64)
+        for start in range(number * height, n, tl.num_programs(1) * height):
+            rows = (start + tl.arange(0, height)).to(tl.int64)
+            there = rows < n
+            x = read(X_at, 1, across, units_at, rows, there, column, inside, centred)
+            total += tl.load(weight_at + rows, mask=there, other=0.0)[:, None] * x
+        tl.store(out_at + number * padded + column, tl.sum(total, 0), mask=inside)
+
+    return weigh_by_column
+
+
+@cache
 def _count() -> JITFunction:
     triton = importlib.import_module("triton")
     tl: Tensor = importlib.import_module("triton.language")
@@ -218,16 +276,11 @@ class Launch:
         self.torch = importlib.import_module("torch")
         self.X = X
         n, self.d = X.shape
-        width = max(2, 1 << (self.d - 1).bit_length())
-        self.height = max(2, _TILE // width)
-        self.width = width
+        self.width = max(2, 1 << (self.d - 1).bit_length())
+        #: Whether the entries of a column lie side by side, and those of a row do not.
+        self.by_column = X.stride(0) == 1 and X.stride(1) != 1 and self.d > 1
+        self.centred = centre is not None
         self.centre = self._pad(centre)
-        self.built_for = {
-            "centred": centre is not None,
-            "height": self.height,
-            "width": width,
-            "num_warps": _WARPS,
-        }
         facts = self.torch.cuda.get_device_properties(X.device)
         self.most = _PROGRAMS * facts.multi_processor_count
         cuts = range(0, n, _LAUNCH_ROWS)
@@ -245,8 +298,28 @@ class Launch:
         here = self.torch.tensor(values, dtype=self.torch.float64)
         return here.to(self.X.device, non_blocking=True)
 
-    def programs(self, n: int) -> int:
-        return int(min(self.most, -(-n // self.height)))
+    def height(self, tile: tuple[int, int]) -> int:
+        """Rows of a tile."""
+        return max(2, tile[0] // self.width)
+
+    def built_for(self, tile: tuple[int, int]) -> dict[str, int]:
+        """What a kernel is compiled for."""
+        shape = {"height": self.height(tile), "width": self.width, "num_warps": tile[1]}
+        return {"centred": self.centred, **shape}
+
+    def shape_by_column(self, tile: tuple[int, int]) -> dict[str, int]:
+        """The same of a kernel for tables by columns."""
+        shape = {"height": tile[0], "width": tile[1], "num_warps": _WARPS_BY_COLUMN}
+        return {"centred": self.centred, **shape}
+
+    def room(self, programs: int) -> Tensor:
+        """Room for a sum per column of so many programs."""
+        shape = programs, self.width
+        found: Tensor = self.torch.empty(shape, dtype=self.torch.float64, device=self.X.device)
+        return found
+
+    def programs(self, n: int, tile: tuple[int, int]) -> int:
+        return int(min(self.most, -(-n // self.height(tile))))
 
     def on_its_device(self) -> AbstractContextManager[object]:
         return self.torch.cuda.device(self.X.device)
@@ -292,43 +365,57 @@ def _tilted_tiles(
 ) -> Tensor:
     """Return the sums of each program of the Triton kernel, of shape (programs, 2, d + 1)."""
     launch, tilted = Launch(X, centre), _tilted()
-    programs = launch.programs(len(X))
+    programs = launch.programs(len(X), _BOTH)
     shape = (programs, 2, launch.width + 1)
     out = launch.torch.empty(shape, dtype=launch.torch.float64, device=X.device)
     logs = beta if log_weight is None else log_weight
     with launch.on_its_device():
         tilted[(programs,)](
             X, *X.stride(), kind, logs, beta, launch.centre, about, out, len(X), launch.d,
-            weighted=log_weight is not None, unroll=_UNROLL, **launch.built_for,
+            weighted=log_weight is not None, unroll=_UNROLL, **launch.built_for(_BOTH),
         )  # fmt: skip
     return out[:, :, : launch.d + 1]
 
 
 def score_rows(launch: Launch, beta: Tensor, out: Tensor) -> None:
     """Write X @ beta into a float64 vector."""
-    X, score = launch.X, _score()
+    X, size = launch.X, launch.X.element_size()
     for rows in launch.parts:
         part = X[rows]
+        told = beta, launch.centre, out[rows], len(part), launch.d
         with launch.on_its_device():
-            score[(-(-len(part) // launch.height),)](
-                part, *X.stride(), beta, launch.centre, out[rows], len(part), launch.d,
-                **launch.built_for,
-            )  # fmt: skip
+            if launch.by_column:
+                shape = launch.shape_by_column(_SCORED_BY_COLUMN[size])
+                programs = -(-len(part) // shape["height"])
+                _score_by_column()[(programs,)](part, X.stride(1), *told, **shape)
+            else:
+                tile = _SCORED[size]
+                programs = -(-len(part) // launch.height(tile))
+                _score()[(programs,)](part, *X.stride(), *told, **launch.built_for(tile))
 
 
 def weigh_rows(launch: Launch, weight: Tensor) -> Tensor:
     """Return X' times a float64 vector of one number per row, summed in a fixed order."""
-    X, weigh, torch = launch.X, _weigh(), launch.torch
+    X, torch = launch.X, launch.torch
     sums = []
     for rows in launch.parts:
         part = X[rows]
-        programs = launch.programs(len(part))
-        out = torch.empty((programs, launch.width), dtype=torch.float64, device=X.device)
+        n = len(part)
         with launch.on_its_device():
-            weigh[(programs,)](
-                part, *X.stride(), weight[rows], launch.centre, out, len(part), launch.d,
-                unroll=_UNROLL, **launch.built_for,
-            )  # fmt: skip
+            if launch.by_column:
+                shape = launch.shape_by_column(_SUMMED_BY_COLUMN)
+                beside = -(-launch.d // shape["width"])
+                programs = max(1, min(launch.most // beside, -(-n // shape["height"])))
+                out = launch.room(programs)
+                told = weight[rows], launch.centre, out, n, launch.d, launch.width
+                _weigh_by_column()[(beside, programs)](part, X.stride(1), *told, **shape)
+            else:
+                tile = _SUMMED[X.element_size()]
+                programs = launch.programs(n, tile)
+                out = launch.room(programs)
+                told = weight[rows], launch.centre, out, n, launch.d
+                built_for = launch.built_for(tile)
+                _weigh()[(programs,)](part, *X.stride(), *told, unroll=_UNROLL, **built_for)
         sums.append(out.sum(0))
     found: Tensor = torch.stack(sums).sum(0) if len(sums) > 1 else sums[0]
     return found[: launch.d]
@@ -360,9 +447,9 @@ def counted_scores(
         kind = positive[rows].view(torch.uint8)
         weights = beta if weight is None else weight[rows]
         with launch.on_its_device():
-            count[(launch.programs(len(part)),)](
+            count[(launch.programs(len(part), _BOTH),)](
                 part, *X.stride(), kind, weights, beta, launch.centre, about, counts, len(part),
                 launch.d, bins=bins, copies=_COPIES, weighted=weight is not None,
-                **launch.built_for,
+                **launch.built_for(_BOTH),
             )  # fmt: skip
     return counts.sum(0)
