@@ -407,8 +407,10 @@ def weigh_rows(launch: Launch, weight: Tensor) -> Tensor:
                 beside = -(-launch.d // shape["width"])
                 programs = max(1, min(launch.most // beside, -(-n // shape["height"])))
                 out = launch.room(programs)
-                told = weight[rows], launch.centre, out, n, launch.d, launch.width
-                _weigh_by_column()[(beside, programs)](part, X.stride(1), *told, **shape)
+                told = weight[rows], launch.centre, out, n, launch.d
+                _weigh_by_column()[(beside, programs)](
+                    part, X.stride(1), *told, launch.width, **shape
+                )
             else:
                 tile = _SUMMED[X.element_size()]
                 programs = launch.programs(n, tile)
