@@ -96,6 +96,7 @@ class _Expanded(NamedTuple):
     freedom: Array
     error: Array
     hit: Array
+    tied_error: Array
 
 
 def _expand(high: Array, low: Array) -> _Expanded:
@@ -124,9 +125,12 @@ def _expand(high: Array, low: Array) -> _Expanded:
     upper = (1 + positives * upper) / (1 + positives)
     inner = (value > 0) & (value < 1)
     centre = np.where(inner, np.clip(value - bias / 2, value / 2, (1 + value) / 2), value)
-    return _Expanded(
-        value, centre, variance, np.maximum(1.0, freedom), value - lower, upper - value
-    )
+    first = np.take_along_axis(high, np.argmax(high > 0, axis=1)[:, None], axis=1)[:, 0]
+    tied = (first - 1) / (positives - 1)
+    error = value - lower
+    tied_error = tied * np.maximum(error, value * (1 - prevalence) / positives)
+    freedom = np.maximum(1.0, freedom)
+    return _Expanded(value, centre, variance, freedom, error, upper - value, tied_error)
 
 
 def _ends(
@@ -137,7 +141,8 @@ def _ends(
     spread = VarianceEstimate(variance, float(found.freedom[number]))
     pairs = average_precision_pairs(centre, units[0] / sum(units))
     least = least_average_precision(units[0] / sum(units), units[0])
-    top = TopRows(float(found.error[number]), float(found.hit[number]), *least)
+    of_rows = (float(column[number]) for column in (found.error, found.hit))
+    top = TopRows(*of_rows, *least, float(found.tied_error[number]))
     low, high = score_interval(centre, spread, pairs, units, level, top=top)
     value = float(found.value[number])
     low, high = min(low, value), max(high, value)

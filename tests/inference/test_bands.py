@@ -154,3 +154,13 @@ def test_a_million_rows_have_a_band():
 def test_a_lift_of_no_rows_is_refused():
     with pytest.raises(ValueError, match="top contains 0, where there is no row"):
         lift_band([0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0], top=[0.0, 0.5])
+
+
+@pytest.mark.parametrize("kind", ["pointwise", "simultaneous"])
+def test_a_lift_band_allows_for_the_share_of_positives_that_was_drawn(kind):
+    rng, top, missed = np.random.default_rng(3), np.array([0.01, 0.033]), np.zeros(2)
+    for _ in range(100):
+        y = rng.random(1000) < 0.1
+        band = lift_band(y, rng.normal(size=1000) + 4 * y, kind=kind, top=top)
+        missed += (band.low > 10.09) | (band.high < 10.05)  # all are positive: E[1000 / positives]
+    assert np.all(missed <= 10)

@@ -297,3 +297,64 @@ def test_a_comparison_over_a_single_list_is_refused():
     y, s = [1, 0, 0, 1], np.arange(4.0)
     with pytest.raises(ValueError, match="1 list with a positive; a comparison needs two"):
         compare("precision_at", y, s, -s, lists=np.zeros(4), k=1)
+
+
+TOP = [
+    ("precision_at", {"k": 7}),
+    ("recall_at", {"k": 7}),
+    ("lift_at", {"k": 7}),
+    ("ndcg_at", {"k": 7}),
+]
+
+
+@pytest.mark.parametrize(("metric", "settings"), TOP)
+def test_what_rounding_leaves_of_shares_of_a_tie_tells_no_rankers_apart(metric, settings):
+    # both find positives only; the first has them all in one tie, of which 7 / 10 are listed
+    y = np.repeat([1, 0], [10, 100])
+    tied, apart = y * 1.0, np.random.default_rng(0).random(110) + 5 * y
+    ends = set()
+    for seed in range(6):
+        rows = np.random.default_rng(seed).permutation(110)
+        one = compare(metric, y[rows], tied[rows], apart[rows], **settings)
+        other = compare(metric, y[rows], apart[rows], tied[rows], **settings)
+        assert "No row tells the rankers apart" in one.note
+        assert (one.low, one.high) == pytest.approx((-other.high, -other.low))
+        ends.add((round(one.low, 9), round(one.high, 9)))
+    assert len(ends) == 1 and max(ends)[1] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("metric", "settings"),
+    [("precision_at", {"k": 20}), ("partial_auc", {"max_fpr": 0.5}), ("average_precision", {})],
+)
+def test_a_row_of_weight_two_is_compared_as_two_rows(metric, settings):
+    rng = np.random.default_rng(1)
+    y = np.repeat([1, 0], [10, 30])
+    a, b = rng.normal(size=(2, 40)) + y
+    count = rng.integers(0, 4, 40)
+    weighted = compare(metric, y, a, b, sample_weight=count, **settings)
+    rows = np.repeat(np.arange(40), count)
+    repeated = compare(metric, y[rows], a[rows], b[rows], **settings)
+    assert weighted.p_value == repeated.p_value
+    assert (weighted.low, weighted.high) == pytest.approx((repeated.low, repeated.high))
+    plain, ones = (
+        compare(metric, y, a, b, sample_weight=w, **settings) for w in (None, np.ones(40))
+    )
+    assert ones == plain
+
+
+def test_groups_of_which_none_changes_a_step_leave_a_comparison():
+    y, group = np.repeat([1, 0], [20, 180]), np.arange(200) % 10
+    a, b = 3 * y + 0.3 * np.random.default_rng(0).normal(size=(2, 200))
+    found = compare("tpr_at_fpr", y, a, b, fpr=0.1, groups=group)
+    assert found.difference == 0 and found.p_value == 1 and found.low < 0 < found.high
+
+
+def test_a_near_perfect_ranker_with_few_errors_is_named_in_a_comparison():
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], [30, 270])
+    misses = np.concatenate((rng.random(30) < 0.95, rng.random(270) < 0.05)) + 0.1 * rng.random(300)
+    promotes = np.concatenate((np.ones(30), rng.random(270) < 0.1)) + 0.1 * rng.random(300)
+    assert "rare ones that the sample has missed" in compare("auc", y, misses, promotes).note
+    poor = rng.normal(size=(2, 300)) + y
+    assert compare("auc", y, *poor).note == ""

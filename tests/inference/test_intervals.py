@@ -414,3 +414,43 @@ def test_a_resample_draws_every_row_as_often_as_every_other(ties):
     assert np.all(drawn.sum(axis=1) == 4)
     # a row comes once on average, give or take 0.87 / sqrt(4000)
     assert drawn.mean(axis=0) == pytest.approx(np.bincount(ties, minlength=5), abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("metric", "k", "rate", "truth"),
+    [
+        ("lift_at", 0.1, 0.3, 3.336),
+        ("lift_at", 10, 0.1, 10.19),
+        ("enrichment_factor", 0.03, 0.1, 10.03),
+    ],
+)
+def test_a_lift_is_covered_where_the_share_of_positives_is_drawn_too(metric, k, rate, truth):
+    """The first rows are all positive: what is left of the spread is that of the share."""
+    rng = np.random.default_rng(2)
+    missed = 0
+    for _ in range(200):
+        y = rng.random(1000) < rate
+        found = interval(metric, y, rng.normal(size=1000) + 3.5 * y, k=k)
+        missed += not found.low <= truth <= found.high
+        assert found.low <= found.estimate <= found.high
+    assert missed < 0.08 * 200
+
+
+def test_sampling_weights_that_let_few_rows_count_are_named():
+    rng = np.random.default_rng(0)
+    y = rng.random(2000) < 0.05
+    s = rng.normal(size=2000) + 1.5 * y
+    chance = np.where(s > 1, 1.0, 0.1)
+    kept = rng.random(2000) < chance
+    y, s, weight = y[kept], s[kept], 1 / chance[kept]
+    assert "count as" in interval("auc", y, s, sample_weight=weight, weights="sampling").note
+    even = rng.uniform(0.9, 1.1, len(y))
+    assert interval("auc", y, s, sample_weight=even, weights="sampling").note == ""
+
+
+def test_a_part_of_the_curve_as_wide_as_two_negatives_is_named():
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], [20, 20])
+    s = rng.normal(size=40) + y
+    assert "as wide as 2 negatives" in interval("partial_auc", y, s, max_fpr=0.1).note
+    assert interval("partial_auc", y, s, max_fpr=0.3).note == ""

@@ -430,10 +430,10 @@ def test_one_row_that_makes_the_risk_of_rows_that_stand_for_others_does_not_lift
 def test_errors_lighter_than_the_variance_shows_are_believed_the_less():
     # of 0.05 the heaviest errors weigh 0.45 times as much, and what they take has the variance
     # 0.0225 * 0.2: the sample shows 2 times that, 0.009
-    low = _below_heavy_errors(0.8, VarianceEstimate(0.009, 7.0), 0.05, 0.95)
+    low = _below_heavy_errors(0.8, VarianceEstimate(0.009, 7.0), TopRows(0.05), 0.95)
     squared = t.ppf(0.975, 7.0) ** 2 * 0.0225 / 2
     assert (0.8 - low) ** 2 == pytest.approx(squared * np.sqrt(low / 0.8) * (1 - low), rel=1e-9)
-    none = _below_heavy_errors(1.0, VarianceEstimate(0.0, 7.0), 0.05, 0.95)
+    none = _below_heavy_errors(1.0, VarianceEstimate(0.0, 7.0), TopRows(0.05), 0.95)
     assert 1 - none == pytest.approx(norm.ppf(0.975) ** 2 * 0.0225 * np.sqrt(none), rel=1e-6)
 
 
@@ -441,13 +441,36 @@ def test_errors_that_were_missed_take_less_from_a_smaller_share():
     # one of ten positives found, and a heavy error would take half of it: what is left is not 0
     for share in (1e-9, 0.01, 0.1, 0.4):
         spread = VarianceEstimate(share**2 / 4, 9.0)
-        low = _below_heavy_errors(share, spread, share / 2, 0.95)
+        low = _below_heavy_errors(share, spread, TopRows(share / 2), 0.95)
         assert 0 < low < share / 2
     # over groups they take from any share alike: (u - low)^2 = z^2 0.4 w (1 - low), or nothing left
     spread = VarianceEstimate(0.0, 9.0)
-    low = _below_heavy_errors(0.8, spread, 0.05, 0.95, over_groups=True)
+    low = _below_heavy_errors(0.8, spread, TopRows(0.05), 0.95, over_groups=True)
     assert (0.8 - low) ** 2 == pytest.approx(norm.ppf(0.975) ** 2 * 0.02 * (1 - low), rel=1e-9)
-    assert _below_heavy_errors(0.1, spread, 0.05, 0.95, over_groups=True) == 0
+    assert _below_heavy_errors(0.1, spread, TopRows(0.05), 0.95, over_groups=True) == 0
+
+
+def test_errors_among_tied_positives_are_much_alike_and_count_in_full():
+    # a binary classifier: an error takes a tenth, and one list in seven shows none of any kind
+    y = np.repeat([1, 0], [10, 90])
+    perfect = average_precision_expansion(Sample.of(y, y * 1.0).ranked)
+    assert perfect.top.error == pytest.approx(1 - 10 / (10 + 9 / 9.1), rel=0.02)
+    assert perfect.top.tied_error == pytest.approx(perfect.top.error, rel=0.1)
+    assert interval("average_precision", y, y * 1.0).low < 0.75
+    # where no two are tied, nothing is
+    untied = average_precision_expansion(Sample.of(y, np.arange(100.0, 0, -1)).ranked)
+    assert untied.top.tied_error == 0
+
+
+@pytest.mark.more
+def test_the_average_precision_of_a_binary_classifier_is_covered():
+    rng = np.random.default_rng(0)
+    y, truth, missed = np.repeat([1, 0], [10, 90]), 0.827, 0
+    for _ in range(400):
+        hit = np.concatenate((rng.random(10) < 0.9, rng.random(90) < 0.01))
+        found = interval("average_precision", y, hit * 1.0)
+        missed += not found.low <= truth <= found.high
+    assert missed < 0.05 * 400
 
 
 @pytest.mark.more

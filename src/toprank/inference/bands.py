@@ -14,7 +14,7 @@ from toprank._numerics import FloatArray
 from toprank.inference.curve_points import BOTH_CLASSES, fpr_ends, tpr_ends
 from toprank.inference.sample import Sample
 from toprank.inference.shares import check_level, clopper_pearson
-from toprank.metrics.at_cut import Cut, fpr_where, precision_cut, tpr_cut
+from toprank.metrics.at_cut import Cut, fpr_where, lift_cut, tpr_cut
 from toprank.metrics.order import RankedList
 
 KINDS = ("pointwise", "simultaneous")
@@ -126,7 +126,7 @@ def lift_band(
     weights: str = "counts",
     pos_label: object = None,
 ) -> Band:
-    """Band around the lift of the top of the list.
+    """Band around the lift of the top of lists like this one, their share of positives drawn too.
 
     Parameters
     ----------
@@ -159,12 +159,17 @@ def lift_band(
         raise ValueError("top contains 0, where there is no row: expected fractions in (0, 1].")
     names = ("fraction of the list", "lift")
     prevalence = ranked.positives / ranked.total
-    cut = precision_cut(sample, x * ranked.total)
+    cut = lift_cut(sample, x * ranked.total)
     if kind == "pointwise":
-        return _pointwise(x, cut, names, level, lambda share: share / prevalence)
-    low, high = _roc_box(sample, level)
-    below, above = (_found_within(curve, prevalence, x) / x for curve in (low, high))
-    return Band(x, cut.share / prevalence, below, above, names, level, kind, _BOX)
+        return _pointwise(x, cut, names, level, lambda share: share / x)
+    # both classes and the share of positives: each is inside with the third root of the level
+    few, many = clopper_pearson(prevalence, sum(sample.units), level ** (1 / 3))
+    low, high = _roc_box(sample, level ** (2 / 3))
+    # the more positives there are, the fewer of them are among so many rows
+    below, above = (
+        _found_within(curve, float(share), x) / x for curve, share in ((low, many), (high, few))
+    )
+    return Band(x, cut.share / x, below, above, names, level, kind, _BOX)
 
 
 def precision_recall_band(

@@ -15,7 +15,7 @@ import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.blocks import go_on
-from toprank.inference.sample import Sample, VarianceEstimate
+from toprank.inference.sample import Sample, VarianceEstimate, kish
 
 #: Entries that are summed up at most, one for each row and group; beyond, groups are many.
 _MOST_ENTRIES = 5e7
@@ -84,6 +84,28 @@ def note_on_groups(sample: Sample, of_rows: bool = False) -> str:
         f"{holding} of {support.count} groups hold a {kind}, worth {support.freedom + 1:.2g} of "
         "equal size: the interval allows for so few, and more groups would narrow it."
     )
+
+
+def note_on_weights(sample: Sample) -> str:
+    """What a reader should know of weights that let few rows count; empty where enough do."""
+    if sample.weight is None or sample.counts or sample.groups is not None:
+        return ""
+    effective, rows, kind = min(
+        (kish(sample.weight[members]), int(np.count_nonzero(members)), kind)
+        for members, kind in ((sample.positive, "positives"), (~sample.positive, "negatives"))
+    )
+    if effective >= _FEW_EFFECTIVE or effective > _EVEN * rows:
+        return ""
+    return (
+        f"Weights are so unequal that the {rows} {kind} count as {effective:.3g}. With fewer than "
+        f"{_FEW_EFFECTIVE}, simulated 95% intervals held the true value in 89% of the samples or "
+        "more, and equally good rankers were told apart in up to 12%."
+    )
+
+
+#: Independent rows below which unequal weights are named, and the share of the rows that these
+#: must at least be for weights to be even.
+_FEW_EFFECTIVE, _EVEN = 50, 0.7
 
 
 def independent_units(sample: Sample, share: float, variance: float) -> tuple[float, float]:

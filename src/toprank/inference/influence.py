@@ -15,7 +15,12 @@ from scipy.special import ndtri
 
 from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import WeightedMetric, replicates
-from toprank.inference.by_groups import independent_units, note_on_groups, spread_over_groups
+from toprank.inference.by_groups import (
+    independent_units,
+    note_on_groups,
+    note_on_weights,
+    spread_over_groups,
+)
 from toprank.inference.rare_errors import allow_for_rare_rows
 from toprank.inference.result import Interval, MetricRequest, check_size
 from toprank.inference.sample import Sample, VarianceEstimate
@@ -60,7 +65,8 @@ def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Int
     low_level = _level_of_lower_end(request, expansion, ends_at)
     ends = (ends_at(low_level)[0], ends_at(request.level)[1])
     ends = _with_rare_rows(request, expansion, spread, ends)
-    method, note = f"{expansion.method}, logit scale", _note_on_powers(request, expansion, spread)
+    notes = note_on_weights(sample), _note_on_powers(request, expansion, spread)
+    method, note = f"{expansion.method}, logit scale", " ".join(filter(None, notes))
     return _to_metric_scale(request, expansion, estimate, ends, spread, method, note)
 
 
@@ -228,6 +234,7 @@ def _by_score(
     method = f"score interval, {method or expansion.method}"
     notes = (
         note_on_groups(sample),
+        note_on_weights(sample),
         note_on_few_rows(pairs, sample.units),
         _note_on_few_errors(expansion, spread),
         note_on_missed_hits(expansion.share, ends[1], expansion.top, sample.units[0])

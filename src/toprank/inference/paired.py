@@ -42,6 +42,10 @@ from toprank.pairs import check_scores
 Scores = ArrayLike | Mapping[str, ArrayLike] | Sequence[ArrayLike]
 #: Up to so many moved rows their signs are flipped.
 _FLIPPED = 2000
+#: Rows that weights which count rows are written out as, so that tests of rows are those of them.
+_UNROLLED = 100_000
+#: Digits of gains, which are at most one.
+_DIGITS = 12
 
 
 def compare(
@@ -224,9 +228,8 @@ def _pair(
         return compare_lists(verdict, metric, values)
     if metric.own_labels:
         how = {**how, "own_labels": own_labels(y, pos_label)}
-    samples = [
-        Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label) for s in scores
-    ]
+    given = sample_weight, groups, weights, label_propensity, pos_label
+    samples = [Sample.of(y, s, *given).unrolled(_UNROLLED) for s in scores]
     check_group_support(samples[0], verdict.label)
     a, b = (MetricRequest(metric, settings, sample, verdict.level, **how) for sample in samples)
     return _compare_by_strategy(verdict, a, b)
@@ -289,7 +292,7 @@ class Shifts:
     largest : float
         The largest difference there could be.
     trials : int
-        Number of rows that gain anything.
+        Number of rows that gain anything, with the ranker that has fewer.
     """
 
     worth: FloatArray
@@ -309,16 +312,18 @@ class Shifts:
         gain_a, gain_b = of_a.by_tie[sample.ties], of_b.by_tie[b.sample.ties]
         weight = np.ones(len(sample.scores)) if sample.weight is None else sample.weight
         worth = a.metric.worth_of(sample.positive, a.row_settings)
-        shift = weight * (gain_a - gain_b)
+        # what differs by rounding alone, such as shares of a tie, does not differ
+        shift = np.round(weight * (gain_a - gain_b) / np.max(weight), _DIGITS) * np.max(weight)
         whole = bool(np.all(np.isin(shift, (-1.0, 0.0, 1.0))) and np.sum(shift) == 0)
         counted = whole and sample.groups is None and of_a.counted
         largest = of_a.largest
         if largest is None:
-            gained = float(np.dot(weight, gain_a))
+            gained = max(float(np.dot(weight, gain)) for gain in (gain_a, gain_b))
             if a.metric.worth is None:
                 gained = min(gained, sample.ranked.positives)
             largest = of_a.scale * float(np.ptp(worth)) * gained
-        return cls(worth, shift, of_a.scale, counted, largest, int(np.count_nonzero(gain_a)))
+        trials = min(int(np.count_nonzero(gain)) for gain in (gain_a, gain_b))
+        return cls(worth, shift, of_a.scale, counted, largest, trials)
 
     @property
     def difference(self) -> float:
@@ -343,7 +348,10 @@ class Shifts:
         pulls = self._pulls()
         if sample.groups is not None:
             pulls = sums_by_group(sample.groups, pulls)
-        return self.scale * float(np.sqrt(np.sum(pulls**2)))
+        error = float(np.sqrt(np.sum(pulls**2)))
+        # of worths that are all the same nothing is left but rounding
+        most = float(np.max(np.abs(self.worth))) * float(np.sum(np.abs(self.shift)))
+        return self.scale * error if error > 10.0**-_DIGITS * most else 0.0
 
     def freedom(self, sample: Sample) -> float:
         """Degrees of freedom: of the rows that moved, or of the groups that hold them."""

@@ -174,6 +174,23 @@ class Sample:
         apart = (kish(self.weight[members]) for members in (self.positive, ~self.positive))
         return replace(ranked, rows=(next(apart), next(apart)))
 
+    def unrolled(self, most: int) -> Sample:
+        """Each row as often as it counts, where these are whole numbers, at most so many in all."""
+        weight = self.weight
+        if weight is None or not self.counts or np.sum(weight) > most:
+            return self
+        if not np.array_equal(weight, np.rint(weight)):
+            return self
+        rows = np.repeat(np.arange(len(weight)), weight.astype(np.intp))
+        return replace(
+            self,
+            positive=self.positive[rows],
+            scores=self.scores[rows],
+            weight=None,
+            groups=None if self.groups is None else self.groups[rows],
+            present=np.arange(self.rows)[self.present][rows],
+        )
+
     @cached_property
     def ties(self) -> NDArray[np.intp]:
         """Which tie of the ranked list each row belongs to."""

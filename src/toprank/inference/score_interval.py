@@ -105,7 +105,7 @@ def score_interval(
     if top is not None:
         known = VarianceEstimate(larger * spread.variance, freedom)
         if top.error > 0:
-            low = min(low, _below_heavy_errors(share, known, top.error, level, over_groups))
+            low = min(low, _below_heavy_errors(share, known, top, level, over_groups))
         # the share of positives, which decides how small it can be, is itself drawn with groups
         low = _above_reverse(share, low, top, 0.0 if over_groups else top.least)
     return low, high
@@ -180,11 +180,14 @@ _WEIGHT_OVER_GROUPS = 0.4
 def _below_heavy_errors(
     share: float,
     spread: VarianceEstimate,
-    heaviest: float,
+    top: TopRows,
     level: float,
     over_groups: bool = False,
 ) -> float:
     r"""The smallest share that rare errors of the same weight w leave possible.
+
+    The heaviest error is a negative above all rows, and w is a part of what it takes, or all of it
+    where positives are tied.
 
     What they take has the variance w (1 - u), and where the share is smaller, there is less to take
     from: by simulation w then falls as the root of it. The score interval ends where
@@ -195,7 +198,7 @@ def _below_heavy_errors(
     Over few groups that are alike, so small a weight of small shares covers too little: 90%.
     """
     of_heaviest, power = (_WEIGHT_OVER_GROUPS, 0.0) if over_groups else (_WEIGHT, 0.5)
-    weight, lost = of_heaviest * heaviest, 1 - share
+    weight, lost = max(of_heaviest * top.error, top.tied_error), 1 - share
     ratio = spread.variance / (weight * lost) if lost > 0 else 0.0
     trust = _believed(count_errors(share, spread.variance), _ERRORS_TO_TRUST)
     factor = 1 - trust * (1 - ratio) if ratio < 1 else 1 / ratio
@@ -234,13 +237,23 @@ def _believed(errors: float, half: float) -> float:
 
 def note_on_few_rows(pairs: PairShare, units: tuple[float, float]) -> str:
     """What a reader should know where so few rows lie in a part of the curve that none need."""
-    if pairs.bound_from_below(units) == 1:
-        return ""
     count, kind = pairs.narrowest(units)
+    if count >= _FEW_IN_PART:
+        return ""
+    note = f"This part of the curve is as wide as {count:.3g} {kind}"
+    if pairs.bound_from_below(units) < 1:
+        return (
+            f"{note}: fewer than two bound it little from below, and one not at all. Take a wider "
+            "part, or more rows."
+        )
     return (
-        f"This part of the curve is as wide as {count:.3g} {kind}: fewer than two bound it little "
-        "from below, and one not at all. Take a wider part, or more rows."
+        f"{note}, which show little of the others. Where these are spread more than twice as "
+        "widely as the other class, simulated 95% intervals held the true value in 87% of the samples."
     )
+
+
+#: Rows of a part of the curve below which their spread is little known.
+_FEW_IN_PART = 5.0
 
 
 def note_on_missed_hits(share: float, high: float, top: TopRows | None, positives: float) -> str:

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray
-from toprank.metrics.at_k import enrichment_factor_each
 from toprank.metrics.lists import Lists
 from toprank.metrics.order import RankedList
 from toprank.metrics.retrieval import summed_discount
@@ -158,7 +157,7 @@ def ideal_discount(ranked: RankedList, depth: float) -> float:
     return float(summed_discount(np.array([min(depth, ranked.positives)]))[0])
 
 
-def recall_cut(sample: RowSample, depth: float) -> Cut:
+def recall_cut(sample: RowSample, depth: Any) -> Cut:
     """Share of the positives that are among the first `depth` units."""
     ranked = sample.ranked
     hits, eta = _hits(ranked, depth), _near(ranked, depth)
@@ -166,12 +165,26 @@ def recall_cut(sample: RowSample, depth: float) -> Cut:
     total = high * ranked.total / ranked.positives
     pi, q = ranked.positives / ranked.total, depth / ranked.total
     share = smooth_share(hits, ranked.positives)
-    above = min(pi * share, q)  # rounding up the share must not leave the cut
-    cells = np.array([above, pi - above, q - above, max(0.0, 1 - pi - q + above)])
-    pulls = np.array([1 - share - eta * (1 - q), eta * q - share, -eta * (1 - q), eta * q])
-    variance = float(np.dot(cells, pulls**2)) / (total * pi**2)
-    observed = min(1.0, hits / ranked.positives)
+    above = np.minimum(pi * share, q)  # rounding up the share must not leave the cut
+    cells = (above, pi - above, q - above, np.maximum(0.0, 1 - pi - q + above))
+    pulls = (1 - share - eta * (1 - q), eta * q - share, -eta * (1 - q), eta * q)
+    summed = sum(cell * pull**2 for cell, pull in zip(cells, pulls, strict=True))
+    variance = summed / (total * pi**2)
+    observed = np.minimum(1.0, hits / ranked.positives)
     return Cut(observed, effective_trials(share, variance, high), variance)
+
+
+def lift_cut(sample: RowSample, depth: Any) -> Cut:
+    """The recall, to be held against the share of the list: rows of both classes are drawn.
+
+    The precision held against the share of positives is the same number, but that share is drawn
+    too, and with a precision near 1 most of the spread is its own. So the trials are as many as the
+    variance says, of all rows, and not of the positives.
+    """
+    cut, ranked = recall_cut(sample, depth), sample.ranked
+    rows = sample.units[0] * ranked.total / ranked.positives
+    share = smooth_share(cut.share * ranked.positives, ranked.positives)
+    return replace(cut, trials=effective_trials(share, cut.variance, rows))
 
 
 def tpr_cut(sample: RowSample, fpr: Any) -> Cut:
@@ -219,30 +232,22 @@ def recall_at_cut(sample: RowSample, k: int | float) -> Cut:
 
 
 def lift_at_cut(sample: RowSample, k: int | float) -> Cut:
-    """`lift_at`: the precision over the share of positives in the list."""
-    ranked = sample.ranked
-    return replace(
-        precision_cut(sample, depth_of(sample.ranked, k)), scale=ranked.total / ranked.positives
-    )
+    """`lift_at`: the recall over the share of the list that k is."""
+    depth = depth_of(sample.ranked, k)
+    return replace(lift_cut(sample, depth), scale=sample.ranked.total / depth)
 
 
 def enrichment_factor_cut(sample: RowSample, k: int | float) -> Cut:
-    """`enrichment_factor`: the precision over rows wholly within the fraction, times a factor."""
-    depth = depth_of(sample.ranked, k, "down")
+    """`enrichment_factor`: the recall of rows wholly within the fraction, over the fraction."""
+    ranked = sample.ranked
+    depth = depth_of(ranked, k, "down")
     if depth == 0:
         raise ValueError(
-            f"k={k:g} of {sample.ranked.total:g} rows holds no row, so that the enrichment factor "
+            f"k={k:g} of {ranked.total:g} rows holds no row, so that the enrichment factor "
             "is 0 whatever the scores; take a larger k."
         )
-    cut = precision_cut(sample, depth)
-    value = float(enrichment_factor_each(Lists.of_one(sample.ranked), k)[0])
-    scale = value / cut.share if cut.share > 0 else _largest_factor(sample.ranked, k, depth)
-    return replace(cut, scale=scale)
-
-
-def _largest_factor(ranked: RankedList, k: int | float, depth: float) -> float:
-    asked = float(k) * ranked.total if isinstance(k, float) else depth
-    return depth * ranked.total / (asked * ranked.positives)
+    share = float(k) if isinstance(k, float) else depth / ranked.total
+    return replace(lift_cut(sample, depth), scale=1 / share)
 
 
 def ndcg_at_cut(sample: RowSample, k: int | float) -> Cut:

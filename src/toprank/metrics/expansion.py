@@ -118,12 +118,16 @@ class TopRows:
         The smallest share that an endless list can have.
     least_seen : float
         The smallest that a list of so many rows can have, or somewhat more.
+    tied_error : float
+        What one more error would take, a negative above all rows or a positive below them, times
+        the share of the positives that are tied with the first one: then errors are much alike.
     """
 
     error: float = 0.0
     hit: float = 0.0
     least: float = 0.0
     least_seen: float = 0.0
+    tied_error: float = 0.0
 
 
 @dataclass(frozen=True)

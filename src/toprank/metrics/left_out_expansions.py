@@ -121,7 +121,11 @@ def _top_rows(ranked: RankedList, share: float) -> TopRows:
     )
     upper = (1 + high * upper) / (1 + high)
     least, least_seen = least_average_precision(prevalence, high)
-    return TopRows(max(0.0, share - lower), max(0.0, upper - share), least, least_seen)
+    first = high * float(of_each[0]) / ranked.positives
+    tied = max(0.0, first - 1) / max(1.0, high - 1)
+    error = max(0.0, share - lower)
+    tied_error = tied * max(error, share * (1 - prevalence) / high)
+    return TopRows(error, max(0.0, upper - share), least, least_seen, tied_error)
 
 
 def least_average_precision(prevalence: float, positives: float) -> tuple[float, float]:
