@@ -406,3 +406,27 @@ def test_a_list_can_be_limited_for_each_group_and_to_one_row_for_each_entity(
     assert refused.exit_code == 2 and "with --per-group it is a count" in words(refused.stderr)
     refused = invoke("rank", model, table, "--per-entity", "hone")
     assert refused.exit_code == 2 and "did you mean 'home'" in words(refused.stderr)
+
+
+def test_fit_says_how_it_reads_dates_that_can_be_read_in_two_ways(frame, tmp_path, invoke, words):
+    rng = np.random.default_rng(0)
+    days = [f"{m:02d}/{d:02d}/2026" for m, d in rng.integers(1, 13, (len(frame), 2))]
+    frame.assign(joined=days).to_csv(tmp_path / "t.csv", index=False)
+    options = ["-y", "bought", "--id", "customer", "--p", 2, "-o", tmp_path / "m"]
+    done = invoke("fit", tmp_path / "t.csv", *options)
+    assert done.exit_code == 0, done.output
+    assert "column 'joined' holds dates" in words(done.stderr)
+    assert "they are read month first" in words(done.stderr)
+    frame.assign(joined="25/01/2026").to_csv(tmp_path / "odd.csv", index=False)
+    odd = invoke("rank", tmp_path / "m", tmp_path / "odd.csv")
+    assert "column 'joined': expected dates like 01/25/2026 (month/day/year)" in words(odd.stderr)
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1.5", "nan"])
+def test_minutes_that_are_no_time_are_refused_by_the_name_of_the_option(
+    minutes, train, tmp_path, invoke, words
+):
+    done = invoke("fit", train, "-y", "bought", f"--minutes={minutes}", "-o", tmp_path / "m")
+    assert done.exit_code == 2 and "max_seconds" not in done.stderr
+    said = f"--minutes {minutes}: expected a number of minutes above 0"
+    assert said in words(done.stderr)

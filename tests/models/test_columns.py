@@ -76,6 +76,19 @@ DAYS = np.array(["2024-05-01"], dtype="datetime64[us]")
         ("boolean", {}, DAYS, "true or false, got dates or times"),
         ("category", {}, DAYS, "expected words, got dates or times"),
         ("text", {}, DAYS - DAYS, "expected words, got dates or times"),
+        ("date", {}, ["May"], r"dates like 2026-01-25 \(year-month-day\), got 'May'"),
+        (
+            "date",
+            {"date_format": "%m/%d/%Y"},
+            ["25/01/2026"],
+            r"dates like 01/25/2026 \(month/day/year\), got '25/01/2026'",
+        ),
+        (
+            "date",
+            {"date_format": "%d.%m.%Y %H:%M"},
+            ["01/25/2026"],
+            r"dates like 25.01.2026 13:45 \(day.month.year\), got '01/25/2026'",
+        ),
     ],
 )
 def test_a_column_of_another_kind_than_in_training_is_named(kind, more, values, message):

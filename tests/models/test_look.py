@@ -242,3 +242,48 @@ def test_a_date_that_equals_another_is_a_copy_where_both_are_missing_too():
     frame.loc[3, "joined"] = pd.NaT
     (copy,) = said(frame.assign(since=frame.joined))
     assert copy.columns == ("since",) and "'since' = 'joined'" in copy.message
+
+
+def in_two_ways(form="%m/%d/%Y", n=400):
+    """A table with a column of days, none of them above the twelfth, as words."""
+    rng = np.random.default_rng(9)
+    dates = [pd.Timestamp(2026, *rng.integers(1, 13, 2)).strftime(form) for _ in range(n)]
+    dates[:2] = [pd.Timestamp(2026, 3, 4).strftime(form), pd.Timestamp(2026, 1, 2).strftime(form)]
+    return honest(n).drop(columns="joined").assign(seen=dates)
+
+
+@pytest.mark.parametrize("role", [{}, {"time": "seen"}])
+def test_dates_that_are_read_month_first_by_custom_alone_are_told(role):
+    frame = in_two_ways()
+    model = fit_table(frame, "y", p=2, **role)
+    (told,) = (one for one in model.card["look"] if one["columns"] == ["seen"])
+    assert told["danger"] == 2 and told["option"] == ""
+    for words in (
+        "column 'seen' holds dates such as '01/02/2026'",
+        "read month first (2026-01-02)",
+        "day first (2026-02-01)",
+        "write them as 2026-01-25",
+    ):
+        assert words in told["message"]
+    assert f"{told['message']}." in model.card["warnings"]
+    assert told["message"] in str(the_only(said(frame, **role), "seen"))
+
+
+def test_dates_that_can_be_read_in_one_way_get_no_word():
+    frame = in_two_ways()
+    same = frame.seen.str.replace(r"^(..)/..", r"\1/\1", regex=True)
+    settled = ["01/25/2026", *frame.seen[1:]], ["25/01/2026", *frame.seen[1:]]
+    first = in_two_ways("%Y-%m-%d").seen, in_two_ways("%Y/%m/%d").seen, in_two_ways("%d %b %Y").seen
+    for dates in (same, pd.to_datetime(frame.seen), *settled, *first):
+        assert not [one for one in said(frame.assign(seen=dates)) if "seen" in one.columns]
+
+
+def test_a_refit_reads_dates_as_its_model_does_and_doubts_them_no_more():
+    frame = in_two_ways()
+    known = fit_table(frame.assign(seen=["01/25/2026", *frame.seen[1:]]), "y", p=2)
+    again = fit_table(frame, "y", from_model=known)
+    assert not [one for one in again.card["look"] if "seen" in one["columns"]]
+    with pytest.raises(
+        ModelError, match=r"'seen': expected dates like 01/25/2026 \(month/day/year"
+    ):
+        again.score(frame.assign(seen="25/01/2026"))

@@ -5,14 +5,16 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
 
 import toprank
-from toprank import PNormPush, PushTrees, RankBoost
+from toprank import PNormPush, PushEnsemble, PushTrees, RankBoost
 from toprank.models import ModelError, fit_table
 
 COLUMNS = ["customer", "score", "rank", "reasons", "tied_at_the_cut"]
@@ -242,3 +244,15 @@ def test_reasons_of_a_pipeline_are_its_own_numbers_or_nothing():
     silent = make_pipeline(StandardScaler(), KNeighborsClassifier()).fit(X, y)
     assert set(toprank.top(nameless, X, 3).reasons) == {""}
     assert set(toprank.top(silent, X, 3).reasons) == {""}
+
+
+def test_an_ensemble_with_a_member_that_cannot_explain_has_a_top_without_reasons():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "b", "c"])
+    y = X.a**2 - X.b > 0.5
+    mute = PushEnsemble([("svc", SVC()), ("push", PNormPush())], cv=3).fit(X, y)
+    assert not hasattr(dict(mute.members_)["svc"], "explain")
+    scores = np.sort(mute.decision_function(X))[::-1]
+    for ranker in (mute, make_pipeline(StandardScaler(), clone(mute)).fit(X, y)):
+        assert set(toprank.top(ranker, X, 3).reasons) == {""}
+    np.testing.assert_array_equal(toprank.top(mute, X, 3).score, scores[:3])

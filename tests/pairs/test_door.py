@@ -1,6 +1,9 @@
 """What the door lets in, as what, and what it refuses; every entry is tested in contracts."""
 
+from datetime import datetime, timedelta, timezone
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
@@ -14,6 +17,7 @@ from toprank.pairs import (
     check_rows,
     check_scores,
     check_table,
+    check_times,
     check_weights,
 )
 
@@ -184,3 +188,62 @@ def test_a_constant_column_changes_no_ranking():
     np.testing.assert_allclose(
         ranker.coef_[0, :2], PNormPush().fit(X[:, :2], y).coef_[0], rtol=1e-4
     )
+
+
+_EARLY = timezone(timedelta(hours=-5))
+_ZONED = pd.date_range("2026-03-28 12:00", periods=3, tz="Europe/Rome")  # summer begins on the 29th
+_ZONES = (_EARLY, "UTC", None)
+_INSTANTS = ["2026-03-28T11:00", "2026-03-29T10:00", "2026-03-30T10:00"]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        _ZONED,
+        pd.Series(_ZONED),
+        pd.Series(_ZONED.astype(object)),
+        _ZONED.to_pydatetime().tolist(),
+        [moment.tz_convert(zone) for moment, zone in zip(_ZONED, _ZONES, strict=True)],
+        [moment.isoformat() for moment in _ZONED],
+        ["2026-03-28T11:00Z", "2026-03-29 05:00-05:00", "2026-03-30T10:00"],
+        np.array([moment.isoformat().encode() for moment in _ZONED]),
+    ],
+)
+def test_times_with_a_zone_are_instants_and_numpy_does_not_warn(times):
+    read = check_times(times, 3)
+    np.testing.assert_array_equal(read, np.array(_INSTANTS, dtype="datetime64[us]"))
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_times_with_a_zone_are_the_same_instants_in_other_libraries(library):
+    frames = pytest.importorskip(library)
+    given = pd.Series(_ZONED)
+    times = frames.from_pandas(given) if library == "polars" else frames.array(given)
+    read = check_times(times, 3)
+    np.testing.assert_array_equal(read, np.array(_INSTANTS, dtype="datetime64[us]"))
+
+
+def test_times_with_and_without_a_zone_are_read_as_utc_and_words_that_are_none_are_refused():
+    mixed = [datetime(2026, 1, 1, 12), datetime(2026, 1, 1, 12, tzinfo=_EARLY)]
+    assert np.diff(check_times(mixed, 2)) == np.timedelta64(5, "h")
+    for odd in ("noon+01:00", "2026-13-01T00:00Z"):
+        with pytest.raises(ValueError, match="numbers or dates such as 2026-01-31"):
+            check_times([odd, "2026-01-01"], 2)
+
+
+@pytest.mark.parametrize("names", [["a", "b", "a"], [0, 1, 0], ["a", 0, "a"]])
+@pytest.mark.parametrize("frames", [True, False])
+def test_two_columns_of_one_name_are_refused_by_name_with_a_way_out(names, frames):
+    table = pd.DataFrame(np.ones((3, 3)), columns=names)
+    for estimator in (None, BaseEstimator()):
+        with pytest.raises(ValueError, match=rf"several columns of the same name: {names[0]!r}\. "):
+            check_table(table, estimator=estimator, frames=frames)
+    table.columns = [*"abc"]
+    check_table(table, estimator=BaseEstimator(), frames=frames)
+
+
+def test_two_columns_of_one_name_in_arrow_are_refused_too():
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table([arrow.array([1.0, 2.0])] * 2, names=["a", "a"])
+    with pytest.raises(ValueError, match=r"the same name: 'a'\. Rename them"):
+        PNormPush().fit(table, [0, 1])

@@ -196,7 +196,7 @@ def fit(
         "metric": metric,
         "k": None if k is None else parse_k(k),
         "quality": quality.value,
-        "max_seconds": None if minutes is None else 60.0 * minutes,
+        "max_seconds": _parse_minutes(minutes),
         "random_state": seed,
         "keep_tails": keep_tails,
     }
@@ -408,6 +408,13 @@ def _say_concerns(found: list[JsonObject], quiet: bool) -> None:
             warning = "CAREFUL: " if concern["danger"] == 1 else ""
             option = f"\n{concern['option']}" if concern["option"] else ""
             note(f"{warning}{concern['message']}.{option}", quiet)
+
+
+def _parse_minutes(minutes: float | None) -> float | None:
+    """The time allowed, in seconds."""
+    if minutes is not None and not minutes > 0:
+        raise Failure(f"--minutes {minutes:g}: expected a number of minutes above 0, such as 10.")
+    return None if minutes is None else 60.0 * minutes
 
 
 def _parse_power(text: str, warm: bool) -> float | str | None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._numerics import LARGEST_SIZE, FloatArray
+from toprank.models.date_forms import describe_form
 from toprank.models.words import is_number_text
 
 #: Different words up to which a column holds categories; with more it is read as text.
@@ -189,7 +190,8 @@ def as_dates(values: AnyArray, date_format: str | None = None) -> NDArray[np.dat
         # pandas 2 counts nanoseconds, and ends in 2262
         dates[~gaps] = [_without_zone(word) for word in values[~gaps]]
     else:
-        raise _unreadable("dates", values[~gaps], np.asarray(read.isna()))
+        wanted = "dates" if form is None else f"dates like {describe_form(form)}"
+        raise _unreadable(wanted, values[~gaps], np.asarray(read.isna()))
     return dates
 
 

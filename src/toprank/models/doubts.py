@@ -1,10 +1,11 @@
-"""Columns that their owner may have meant otherwise: ids, names in figures, words, long tails."""
+"""Columns that their owner may have meant otherwise: ids, names in figures, words, dates, tails."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +15,9 @@ from toprank._extras import require
 from toprank._numerics import FloatArray, LongTail, find_long_tail
 from toprank._text import counted, number_text
 from toprank.models import frames
-from toprank.models.columns import Column, as_words, number_signs, tidy_word
+from toprank.models.columns import Column, Unreadable, as_words, number_signs, tidy_word
 from toprank.models.concern import BETTER, NOTE, WRONG, Concern, Values
+from toprank.models.date_forms import FIRST, first_part, swap_day_and_month
 from toprank.models.words import is_number_text
 
 #: From so many rows on a run of whole numbers is not chance.
@@ -168,6 +170,43 @@ def _spellings(name: str, counts: Counter[str]) -> Concern | None:
         "of its own",
         (name,),
         "tidy",
+    )
+
+
+def find_dates_in_two_ways(columns: Iterable[Column], frame: object) -> Iterator[Concern]:
+    """Yield columns of dates whose every word is a date with day and month exchanged, another one.
+
+    How they are read was then a custom, not found in the words.
+    """
+    for column in columns:
+        if column.kind != "date" or column.date_format is None:
+            continue
+        first = first_part(column.date_format)
+        if first is None:
+            continue
+        words = sorted({*as_words(frames.column(frame, column.name)).tolist()} - {""})
+        held = np.array(words, dtype=object)
+        form = swap_day_and_month(column.date_format)
+        try:
+            mine, others = column.read(held), replace(column, date_format=form).read(held)
+        except Unreadable:  # some word tells which way it is
+            continue
+        places = np.flatnonzero((mine != others) & ~np.isnat(mine))
+        if len(places):
+            yield _in_two_ways(column.name, first, *(a[places[0]] for a in (held, mine, others)))
+
+
+def _in_two_ways(
+    name: str, first: str, word: str, mine: np.datetime64, other: np.datetime64
+) -> Concern:
+    second = FIRST[swap_day_and_month(first)]
+    mine, other = mine.astype("datetime64[D]"), other.astype("datetime64[D]")
+    return Concern(
+        WRONG,
+        f"column {name!r} holds dates such as {word!r} that can be read in two ways: they are read "
+        f"{FIRST[first]} ({mine}), and {second} ({other}) fits every row too. If {second} is "
+        "meant, write them as 2026-01-25, or convert the column first, here and in later tables",
+        (name,),
     )
 
 

@@ -205,7 +205,8 @@ def fit_table(
     reading = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     reading["pool"] = pool
     schema, known, rows = _read_rows(frame, target, positive, drop, roles, reading, from_model)
-    concerns = find_concerns(frame, schema, known, rows, keep_tails)
+    refit = from_model is not None
+    concerns = find_concerns(frame, schema, known, rows, keep_tails, refit=refit)
     tails: dict[str, LongTail] = {}
     if from_model is None and not keep_tails:
         schema, rows, tails = clip_tails(kind, schema, rows)

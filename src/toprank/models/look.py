@@ -7,17 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from toprank.models import frames
-from toprank.models.columns import is_missing
+from toprank.models.columns import Column, is_missing
 from toprank.models.concern import NOTE, WRONG, Concern
 from toprank.models.doubts import (
     describe_long_tails,
     find_copies_of_columns,
     find_copies_of_rows,
+    find_dates_in_two_ways,
     find_ids,
     find_names_in_figures,
     find_words,
     long_tails,
 )
+from toprank.models.kinds import find_kind
 from toprank.models.leaks import find_later_dates, find_leaks, find_reversed_label
 from toprank.models.rows import TrainingRows, learn_table
 from toprank.models.schema import Schema, Target
@@ -40,8 +42,8 @@ def look_at(
     """Look at a training table, and return what its owner should know, the most dangerous first.
 
     One column that gives the answer away makes every figure of a model worthless. This looks for
-    such columns, for ids, names in figures, words that are numbers, spellings, long tails and
-    copies, as ``toprank check`` does; `fit_table` looks too.
+    such columns, for ids, names in figures, words that are numbers, spellings, dates that can be
+    read in two ways, long tails and copies, as ``toprank check`` does; `fit_table` looks too.
 
     Parameters
     ----------
@@ -95,9 +97,18 @@ def _unlabelled(target: str, rows: int, n: int) -> Concern:
 
 
 def find_concerns(
-    frame: object, schema: Schema, target: Target, rows: TrainingRows, keep_tails: bool = False
+    frame: object,
+    schema: Schema,
+    target: Target,
+    rows: TrainingRows,
+    keep_tails: bool = False,
+    *,
+    refit: bool = False,
 ) -> list[Concern]:
-    """Return what there is to say of a table that is read already, the most dangerous first."""
+    """Return what there is to say of a table that is read already, the most dangerous first.
+
+    In a ``refit`` columns are read as an earlier model reads them, and dates are not doubted.
+    """
     columns, values, y = schema.columns, rows.X, np.asarray(rows.y, dtype=bool)
     found = [
         *find_leaks(columns, values, y),
@@ -106,6 +117,8 @@ def find_concerns(
         *find_ids(columns, values),
         *find_names_in_figures(columns, values),
         *find_words(columns, values, schema.left_out, frame),
+        *find_dates_in_two_ways(() if refit else columns, frame),
+        *find_dates_in_two_ways(_time_column(frame, schema.time), frame),
         *describe_long_tails(long_tails(columns, values), keep_tails),
         *find_copies_of_columns(columns, values),
         *find_copies_of_rows(columns, values, y, rows.groups),
@@ -113,6 +126,14 @@ def find_concerns(
     named = {name for concern in found for name in concern.columns}
     found += _columns_left_out(schema, named)
     return sorted(found, key=lambda concern: concern.danger)  # which keeps the order otherwise
+
+
+def _time_column(frame: object, name: str | None) -> list[Column]:
+    """The column of the times as its words are read, if it holds words; it is none of a schema."""
+    if name is None or (values := frames.column(frame, name)).dtype.kind != "O":
+        return []
+    finding = find_kind(values)
+    return [Column(name, finding.kind, date_format=finding.date_format)]
 
 
 def _columns_left_out(schema: Schema, named: set[str]) -> list[Concern]:

@@ -72,8 +72,11 @@ def contributions(ranker: BaseEstimator, Z: FloatArray) -> FloatArray:
 
 
 def explains(ranker: object) -> bool:
-    """Whether `contributions` has an answer for a fitted ranker."""
-    return hasattr(ranker, "explain") or is_additive(ranker)
+    """Whether `contributions` has an answer for a fitted ranker; an ensemble asks its members."""
+    if not hasattr(ranker, "explain"):
+        return is_additive(ranker)
+    members = [member for _, member in getattr(ranker, "members_", ())]
+    return all(hasattr(member, "explain") and explains(member) for member in members)
 
 
 def rows_to_explain(ranker: object, n: int) -> NDArray[np.intp] | slice:

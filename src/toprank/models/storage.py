@@ -246,6 +246,7 @@ _UNNEEDED = (
     *("history_", "choice_", "booster_", "best_estimator_", "_skl_callbacks"),
     *("oof_scores_", "oof_decision_", "member_table_", "score_interval_"),
     *("_folds", "_runs", "_labels", "_templates", "_present"),
+    *("_fit_weight", "_fit_groups"),
 )
 
 

@@ -13,6 +13,7 @@ Labels are checked by `toprank.pairs.labels`; sample weights, groups, times and 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,6 +163,7 @@ def check_table(
         As in `check_rows`.
     """
     if frames and is_frame(X):
+        _refuse_same_names(X)
         if estimator is not None:
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
@@ -253,12 +255,26 @@ def read_table(X: TableLike) -> TableLike:
 def read_any_table(X: TableLike) -> TableLike:
     """Return a table for a reader of its own, in the memory of the host, its values all known."""
     X = to_numpy(X)
+    _refuse_same_names(X)
     if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
         raise ValueError(
             f"X has {np.count_nonzero(np.ma.getmaskarray(X))} masked entries, whose values are "
             "unknown: impute them, or leave these rows out."
         )
     return X
+
+
+def _refuse_same_names(X: Any) -> None:
+    """Refuse a table of pandas or Arrow with several columns of one name."""
+    names = X.columns if is_frame(X) else getattr(X, "column_names", None) or ()
+    counts = Counter(names)
+    if len(counts) < len(names):
+        twice = [repr(name) for name, count in counts.items() if count > 1]
+        more = f" and {len(twice) - _NAMED} more" if len(twice) > _NAMED else ""
+        raise ValueError(
+            f"X has several columns of the same name: {', '.join(twice[:_NAMED])}{more}. Rename "
+            "them, or keep the first of each: X.loc[:, ~X.columns.duplicated()]."
+        )
 
 
 def is_frame(X: TableLike) -> bool:

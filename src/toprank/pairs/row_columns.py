@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +20,8 @@ from toprank._numerics import FloatArray
 
 #: The smallest weight of a row beside the largest: their products are still floats.
 _FARTHEST_APART = 1e-150
+#: How a moment ends, as ISO 8601 writes it, whose zone is known.
+_ZONE = re.compile(r"\d[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")
 
 
 def check_weights(
@@ -133,16 +138,35 @@ def check_groups(groups: object, n: int) -> IntArray | None:
 
 
 def check_times(time: object, n: int) -> AnyArray:
-    """Return when each row was seen, as numbers or dates."""
-    times = labels_column("time", to_numpy(time), "every row must have its place in the order")
+    """Return when each row was seen, as numbers or dates: in UTC where a zone is known."""
+    known = _without_zone(to_numpy(time))
+    times = labels_column("time", known, "every row must have its place in the order")
     if len(times) != n:
         raise ValueError(f"time has {len(times)} entries, expected one per row: {n}.")
     if times.dtype.kind not in "OUS":
         return times
     try:
-        return times.astype("datetime64[us]")
-    except (ValueError, TypeError) as error:
+        given = times.astype(str) if times.dtype.kind == "S" else times
+        moments = np.array([_in_utc(moment) for moment in given.tolist()], dtype=object)
+        return moments.astype("datetime64[us]")
+    except (ValueError, TypeError, OverflowError) as error:
         raise ValueError("time must be numbers or dates such as 2026-01-31.") from error
+
+
+def _without_zone(times: Any) -> Any:
+    """Turn a column of pandas whose type has a zone into one of UTC; anything else stays."""
+    if getattr(getattr(times, "dtype", None), "tz", None) is None:
+        return times
+    return getattr(times, "dt", times).tz_convert(None)
+
+
+def _in_utc(moment: Any) -> Any:
+    """A moment without its zone, of which NumPy knows nothing and warns."""
+    if isinstance(moment, str) and _ZONE.search(moment):
+        moment = datetime.fromisoformat(moment)
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    return moment
 
 
 def check_scores(scores: ArrayLike, n: int | None = None, name: str = "y_score") -> FloatArray:
