@@ -38,7 +38,8 @@ def test_the_file_gives_the_same_scores_and_reasons(model, frame, tmp_path):
     again = load(tmp_path / "sales.toprank")
     np.testing.assert_array_equal(again.score(frame), model.score(frame))
     assert again.reasons(frame.head(3)) == model.reasons(frame.head(3))
-    assert not hasattr(again.ranker, "oof_scores_")
+    for name in ("oof_scores_", "_labels", "_fit_weight", "_fit_groups"):
+        assert hasattr(model.ranker, name) and not hasattr(again.ranker, name)
 
 
 def test_the_card_says_what_each_member_brings(model):

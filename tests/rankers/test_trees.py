@@ -1,6 +1,8 @@
 """PushTrees: what it learns, what it refuses, and how it stops, explains and continues."""
 
 import pickle
+from datetime import date, datetime
+from decimal import Decimal
 
 import lightgbm
 import numpy as np
@@ -474,6 +476,47 @@ def test_columns_that_say_nothing_give_equal_scores(backend):
     trees = PushTrees(backend=backend, n_estimators=5).fit(np.ones((60, 2)), y)
     assert np.ptp(trees.decision_function(np.ones((5, 2)))) == 0
     assert trees.feature_importances_.sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("convert", "gap"),
+    [(Decimal, None), (Decimal, Decimal("nan")), (float, pd.NA), (int, None), (np.float32, np.nan)],
+)
+def test_objects_that_are_numbers_count_as_numbers(convert, gap):
+    x = np.arange(200.0)
+    told = PushTrees(4, n_estimators=5).fit(pd.DataFrame({"x": np.append(x[1:], np.nan)}), x > 150)
+    held = pd.Series([*map(convert, x[1:].tolist()), gap], dtype=object)
+    trees = PushTrees(4, n_estimators=5).fit(pd.DataFrame({"x": held}), x > 150)
+    assert trees._columns.places == ()
+    np.testing.assert_array_equal(
+        trees.decision_function(pd.DataFrame({"x": held})),
+        told.decision_function(pd.DataFrame({"x": np.append(x[1:], np.nan)})),
+    )
+
+
+@pytest.mark.parametrize(
+    "day",
+    [date(2026, 1, 1), datetime(2026, 1, 1), pd.Timestamp("2026-01-01"), np.datetime64("2026-01")],
+)
+def test_objects_that_are_dates_are_refused_as_columns_of_dates_are(day):
+    y = np.arange(40) > 30
+    for held in ([day] * 40, [None] * 5 + [day] * 35, [pd.NaT] + [day] * 39):
+        frame = pd.DataFrame({"when": pd.Series(held, dtype=object)})
+        with pytest.raises(ValueError, match="'when' holds dates or times; say what about them"):
+            PushTrees(4, n_estimators=2).fit(frame, y)
+
+
+def test_objects_that_are_numbers_and_words_are_categories():
+    frame = pd.DataFrame({"x": pd.Series([1, "one"] * 20, dtype=object)})
+    assert PushTrees(4, n_estimators=2).fit(frame, np.arange(40) > 30)._columns.places == (0,)
+
+
+@pytest.mark.parametrize("column", [["a", "b"] * 20, [1.0, 2.0] * 20, [1, None] * 20])
+def test_no_rows_are_refused_alike_whatever_the_columns_hold(column):
+    frame = pd.DataFrame({"x": np.arange(40.0), "c": pd.Series(column, dtype=object)})
+    trees = PushTrees(4, n_estimators=2).fit(frame, np.arange(40) > 30)
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        trees.decision_function(frame[:0])
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ def no_comparison():
     raise AssertionError("p was given")
 
 
-def grow(parts, held=None, init_model=None):
-    ranker = trees()
+def grow(parts, held=None, init_model=None, **settings):
+    ranker = trees(**settings)
     prepare(ranker, init_model, False, held is not None, no_comparison)
     ranker.n_features_in_ = 3
     parts = with_start(ranker, parts)
@@ -48,6 +48,17 @@ def test_a_team_of_one_grows_the_trees_of_a_fit(rows):
     X, y = rows
     found = grow([Part.of(0, X[:90], y[:90]), Part.of(1, X[90:], y[90:]), Part.of(2, X[:0], y[:0])])
     scores = trees().fit(X, y).decision_function(X)
+    np.testing.assert_allclose(found.decision_function(X), scores, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_positives", [5, 60])
+def test_a_team_holds_out_the_rows_that_one_process_does_or_none(monkeypatch, rows, n_positives):
+    monkeypatch.setattr("toprank.rankers.trees.estimator._MANY_ROWS", 200)
+    X, y = rows[0], np.arange(200) < n_positives
+    settings = {"early_stopping": "auto", "validation_fraction": 0.25, "subsample": 1.0}
+    found = grow([Part.of(0, X[:90], y[:90]), Part.of(1, X[90:], y[90:])], **settings)
+    assert hasattr(found, "validation_scores_") == (n_positives == 60)
+    scores = trees(**settings).fit(X, y).decision_function(X)
     np.testing.assert_allclose(found.decision_function(X), scores, rtol=1e-6)
 
 

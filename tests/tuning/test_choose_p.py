@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from toprank import IRPush, PNormPush, RankBoost
+from toprank import IRPush, PNormPush, PNormPushCV, RankBoost
 from toprank.metrics import scorer
 from toprank.tuning import Candidate, PChoice, Scoring, choose_p
 
@@ -142,6 +142,15 @@ def test_a_score_of_risk_is_negated_and_a_scorer_of_scikit_learn_is_itself():
     with pytest.raises(ValueError, match="needs labels or probabilities"):
         Scoring("accuracy").of_scores(y, s)
     assert Scoring("auc").interval(np.tile(y, 9), np.tile(s, 9)).estimate == 0.75
+
+
+def test_a_k_beyond_the_rows_of_a_fold_is_refused_before_any_is_fitted(rows):
+    settings = {"scoring": "precision_at", "scoring_kwargs": {"k": 5000}, "cv": 3}
+    message = "k=5000, but the smallest fold of the comparison tests [0-9]+ rows: give k"
+    with pytest.raises(ValueError, match=message):
+        choose_p(PNormPush(), *rows, ps=(1, 4), **settings)
+    with pytest.raises(ValueError, match=message):
+        PNormPushCV(**settings).fit(*rows)
 
 
 def test_of_several_ps_the_one_to_choose_must_be_named(rows):

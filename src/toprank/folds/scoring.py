@@ -39,6 +39,8 @@ class Scoring:
     kwargs : mapping, optional
         Parameters of a metric of `toprank.metrics`. By default those that `summary` uses: for a
         metric at k the top tenth of the list.
+    called : str, default="scoring"
+        The name of the parameter that the user has given it by, for messages.
 
     Examples
     --------
@@ -49,17 +51,21 @@ class Scoring:
     """
 
     def __init__(
-        self, scoring: object = "precision_at", kwargs: Mapping[str, object] | None = None
+        self,
+        scoring: object = "precision_at",
+        kwargs: Mapping[str, object] | None = None,
+        called: str = "scoring",
     ):
+        self.called = called
         self.metric = METRICS.get(scoring) if isinstance(scoring, str) else None
         if self.metric is None:
             if kwargs:
                 raise ValueError(
-                    "scoring_kwargs belong to the metrics of toprank.metrics; build them into "
-                    f"your scorer instead (scoring={scoring!r})."
+                    f"{called}_kwargs belong to the metrics of toprank.metrics; build them into "
+                    f"your scorer instead ({called}={scoring!r})."
                 )
             self.kwargs: dict[str, Any] = {}
-            self.scorer = _scikit_learn_scorer(scoring)
+            self.scorer = _scikit_learn_scorer(scoring, called)
             self.name = scoring if isinstance(scoring, str) else _name_of(scoring)
             return
         self.kwargs = dict(self.metric.settings) if kwargs is None else dict(kwargs)
@@ -76,7 +82,45 @@ class Scoring:
         """
         if self.metric is None or not self.metric.steadier:
             return self
-        return Scoring(self.name, {**self.metric.steadier, **self.kwargs})
+        return Scoring(self.name, {**self.metric.steadier, **self.kwargs}, self.called)
+
+    def check(
+        self,
+        folds: Sequence[Fold],
+        y: AnyArray,
+        weight: FloatArray | None = None,
+        *,
+        scores_alone: bool = False,
+    ) -> None:
+        """Raise ValueError where the folds could not be scored, before anything is fitted to them.
+
+        Parameters
+        ----------
+        folds : sequence of (train, test)
+        y, weight : array
+            Labels of two classes and weights of the rows that the folds are made of.
+        scores_alone : bool, default=False
+            Whether a scorer is to be given scores and no estimator; it is then tried too.
+        """
+        tests = [test for _, test in folds if len(np.unique(y[test])) == 2]
+        if not tests:
+            return
+        sizes = [float(len(test) if weight is None else np.sum(weight[test])) for test in tests]
+        smallest = int(np.argmin(sizes))
+        size, test = sizes[smallest], tests[smallest]
+        k = self.kwargs.get("k")
+        if isinstance(k, int | np.integer) and k > size:
+            share = k / float(len(y) if weight is None else np.sum(weight))
+            raise ValueError(
+                f"k={k}, but the smallest fold of the comparison tests {size:g} rows: give "
+                f"k as a share of the rows, such as {share if share < 1 else 0.1:.2g}, or take "
+                "fewer folds (cv)."
+            )
+        if self.metric is None:
+            _check_takes_three(self.scorer, self.name, self.called)
+        if self.metric is not None or scores_alone:
+            made = np.linspace(0.0, 1.0, len(test))
+            self.steadier.of_scores(y[test], made, None if weight is None else weight[test])
 
     @property
     def label(self) -> str:
@@ -104,8 +148,8 @@ class Scoring:
         """Each row as often as it counts, for a scorer that takes no weights."""
         if np.any(weight != np.round(weight)):
             raise ValueError(
-                f"scoring={self.name!r} takes no sample_weight, so that a row of weight w is given "
-                "to it w times: expected whole numbers. Let it take sample_weight=."
+                f"{self.called}={self.name!r} takes no sample_weight, so that a row of weight w is "
+                "given to it w times: expected whole numbers. Let it take sample_weight=."
             )
         return np.repeat(np.arange(len(weight)), weight.astype(np.intp))
 
@@ -119,8 +163,9 @@ class Scoring:
             return self.of_estimator(_ScoresAsModel(np.unique(y)), column, y, weight)
         except AttributeError as error:
             raise ValueError(
-                f"scoring={self.name!r} needs labels or probabilities; p is chosen by the order of "
-                "the rows alone: take a scorer that uses decision_function, such as 'roc_auc'."
+                f"{self.called}={self.name!r} needs labels or probabilities; what is compared here "
+                "is the order of the rows alone: take a scorer that uses decision_function, such "
+                "as 'roc_auc'."
             ) from error
 
     def interval(
@@ -174,7 +219,24 @@ class _ScoresAsModel(ClassifierMixin, BaseEstimator):
         return np.asarray(X)[:, 0]
 
 
-def _scikit_learn_scorer(scoring: object) -> Callable[..., float]:
+def _check_takes_three(scorer: Callable[..., object], name: str, called: str) -> None:
+    """Refuse a function of labels and scores where a scorer is expected."""
+    try:
+        signature = inspect.signature(scorer)
+    except ValueError:  # of compiled functions nothing is known
+        return
+    weighted = {"sample_weight": None} if "sample_weight" in signature.parameters else {}
+    try:
+        signature.bind(None, None, None, **weighted)
+    except TypeError:
+        raise ValueError(
+            f"{called}={name} takes {signature}, expected a scorer(estimator, X, y). "
+            f"sklearn.metrics.make_scorer({name}, response_method='decision_function') makes one "
+            "of a function of labels and scores."
+        ) from None
+
+
+def _scikit_learn_scorer(scoring: object, called: str) -> Callable[..., float]:
     """A scorer of scikit-learn, by name or as it is."""
     if callable(scoring):
         return scoring
@@ -182,7 +244,7 @@ def _scikit_learn_scorer(scoring: object) -> Callable[..., float]:
         return get_scorer(scoring)
     names = ", ".join(sorted(METRICS))
     raise ValueError(
-        f"scoring={scoring!r}: expected a metric of toprank.metrics ({names}), the name of a "
+        f"{called}={scoring!r}: expected a metric of toprank.metrics ({names}), the name of a "
         "scikit-learn scorer, or a callable scorer(estimator, X, y)."
     )
 
@@ -223,6 +285,7 @@ def compare_settings(
     n_jobs : int, optional
         Folds at a time, in threads.
     """
+    score.check(folds, rows.y, rows.weight)
     score = score.steadier
     fits = [WeightedFit(model, fit_params, rows.weight is not None) for model in models]
     workers = Workers(n_jobs)

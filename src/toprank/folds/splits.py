@@ -201,9 +201,20 @@ def _splitter(
     return StratifiedGroupKFold(n_splits, shuffle=True, random_state=0), units
 
 
+def check_fold_rows(folds: Iterable[Sequence[ArrayLike]], n: int) -> None:
+    """Refuse folds that name rows which are not there."""
+    for number, fold in enumerate(folds):
+        largest = max(int(np.max(np.asarray(rows), initial=0)) for rows in fold)
+        if largest >= n:
+            raise ValueError(
+                f"Fold {number} of cv names row {largest}, but there are {n} rows, 0 to {n - 1}."
+            )
+
+
 def _check_both_classes(folds: list[Fold], y: AnyArray) -> None:
     if len(folds) < 2:
         raise ValueError(f"cv gives {len(folds)} fold(s); expected at least two.")
+    check_fold_rows(folds, len(y))
     for number, fold in enumerate(folds):
         for rows, role in zip(fold, ("train on", "test"), strict=True):
             if len(np.unique(y[rows])) < 2:

@@ -248,7 +248,7 @@ def note_on_few_rows(pairs: PairShare, units: tuple[float, float]) -> str:
         )
     return (
         f"{note}, which show little of the others. Where these are spread more than twice as "
-        "widely as the other class, simulated 95% intervals held the true value in 87% of the samples."
+        "widely as the other class, 87% of simulated 95% intervals held the true value."
     )
 
 

@@ -101,7 +101,7 @@ def _near(ranked: RankedList, depth: FloatArray | float) -> FloatArray | float:
     return (found[1] - found[0] + 0.5) / (last - first + 1)
 
 
-def precision_cut(sample: RowSample, depth: Any) -> Cut:
+def precision_cut(sample: RowSample, depth: FloatArray | float) -> Cut:
     """Share of positives among the first `depth` units of the list."""
     ranked = sample.ranked
     hits, near = _hits(ranked, depth), _near(ranked, depth)
@@ -157,7 +157,7 @@ def ideal_discount(ranked: RankedList, depth: float) -> float:
     return float(summed_discount(np.array([min(depth, ranked.positives)]))[0])
 
 
-def recall_cut(sample: RowSample, depth: Any) -> Cut:
+def recall_cut(sample: RowSample, depth: FloatArray | float) -> Cut:
     """Share of the positives that are among the first `depth` units."""
     ranked = sample.ranked
     hits, eta = _hits(ranked, depth), _near(ranked, depth)
@@ -174,7 +174,7 @@ def recall_cut(sample: RowSample, depth: Any) -> Cut:
     return Cut(observed, effective_trials(share, variance, high), variance)
 
 
-def lift_cut(sample: RowSample, depth: Any) -> Cut:
+def lift_cut(sample: RowSample, depth: FloatArray | float) -> Cut:
     """The recall, to be held against the share of the list: rows of both classes are drawn.
 
     The precision held against the share of positives is the same number, but that share is drawn

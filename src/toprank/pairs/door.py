@@ -264,9 +264,9 @@ def read_any_table(X: TableLike) -> TableLike:
     return X
 
 
-def _refuse_same_names(X: Any) -> None:
+def _refuse_same_names(X: TableLike) -> None:
     """Refuse a table of pandas or Arrow with several columns of one name."""
-    names = X.columns if is_frame(X) else getattr(X, "column_names", None) or ()
+    names = list(getattr(X, "columns" if is_frame(X) else "column_names", ()))
     counts = Counter(names)
     if len(counts) < len(names):
         twice = [repr(name) for name, count in counts.items() if count > 1]

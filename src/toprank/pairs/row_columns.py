@@ -153,14 +153,15 @@ def check_times(time: object, n: int) -> AnyArray:
         raise ValueError("time must be numbers or dates such as 2026-01-31.") from error
 
 
-def _without_zone(times: Any) -> Any:
+def _without_zone(times: object) -> object:
     """Turn a column of pandas whose type has a zone into one of UTC; anything else stays."""
     if getattr(getattr(times, "dtype", None), "tz", None) is None:
         return times
-    return getattr(times, "dt", times).tz_convert(None)
+    column: Any = getattr(times, "dt", times)
+    return column.tz_convert(None)
 
 
-def _in_utc(moment: Any) -> Any:
+def _in_utc(moment: object) -> object:
     """A moment without its zone, of which NumPy knows nothing and warns."""
     if isinstance(moment, str) and _ZONE.search(moment):
         moment = datetime.fromisoformat(moment)

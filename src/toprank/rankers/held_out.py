@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _TRIES = 20
+#: Of fewer rows of a class a metric says next to nothing: so many are held out, or none.
+_LEAST_OF_CLASS = 10
 
 
 class TopMetric:
@@ -110,6 +112,19 @@ def held_out(
         "No split of the rows leaves both classes on both sides. Raise validation_fraction, or use "
         "early_stopping=False."
     )
+
+
+def held_out_if_they_tell(
+    rows: Rows, fraction: float, random_state: int | np.random.Generator | None
+) -> tuple[IntArray, IntArray] | None:
+    """Do as `held_out`; None where it cannot, or with fewer than ten rows of a class held out."""
+    try:
+        train, test = held_out(rows, fraction, random_state)
+    except ValueError:
+        return None
+    n_positives = int(np.sum(rows.y[test]))
+    few = min(n_positives, len(test) - n_positives) < _LEAST_OF_CLASS
+    return None if few else (train, test)
 
 
 def set_apart(

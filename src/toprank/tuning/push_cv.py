@@ -374,6 +374,7 @@ class PNormPushCV(ShownInterval, LinearRanker):
         inner, outer = self._parts(rows, nested)
         folds = inner_folds(rows, inner, self.cv, self.n_repeats, self.random_state)
         part = rows.take(inner).in_lighter_form()
+        search.score.check(folds, part.y, part.weight)
         tol = max(self.tol, min(_LOOSEST, _SHARE_OF_NOISE / np.sqrt(len(inner))))
         for template in search.templates:
             template.set_params(tol=tol)

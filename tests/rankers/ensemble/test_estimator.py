@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
@@ -187,6 +188,44 @@ def test_partial_refit_adds_a_member_and_leaves_the_others_as_they_are(table):
     np.testing.assert_allclose(ensemble.decision_function(X), whole.decision_function(X))
 
 
+def test_partial_refit_keeps_the_groups_and_weights_of_the_fit(table):
+    X, y = table
+    places = np.arange(400)
+    weight = np.where(places % 3 > 0, 1.0 + places % 2, 0.0)
+    facts = {"groups": places // 4, "label_propensity": 0.5}
+    ensemble = make(few()[:2], cv=3).fit(X, y, weight, **facts)
+    whole = make(few(), cv=3).fit(X, y, weight, **facts)
+    ensemble.partial_refit(X, y, [few()[2]])
+    assert ensemble.weights_ == pytest.approx(whole.weights_)
+    assert ensemble.score_interval_ == whole.score_interval_
+    np.testing.assert_allclose(ensemble.decision_function(X), whole.decision_function(X))
+
+
+def test_partial_refit_refuses_other_weights_but_of_an_old_pickle(table):
+    X, y = table
+    ensemble = make(few()[:2], cv=3).fit(X, y)
+    ensemble.partial_refit(X, y, [few()[2]], np.ones(400))  # as in the fit
+    message = "a sample_weight that differs from that of the fit.*fit anew"
+    with pytest.raises(ValueError, match=message):
+        ensemble.partial_refit(X, y, [few()[2]], np.full(400, 2.0))
+    old = pickle.loads(pickle.dumps(ensemble))
+    del old._fit_weight, old._fit_groups
+    old.refit_members(X, y).partial_refit(X, y, [few()[2]], np.full(400, 2.0))
+    ensemble.refit_members(X[:300], y[:300], np.full(300, 2.0)).partial_refit(X, y, [few()[2]])
+    assert set(old.weights_) == set(ensemble.weights_) == {"linear", "bayes", "tree"}
+
+
+def test_partial_refit_does_not_warn_again_of_what_the_fit_dropped(table, recwarn):
+    X, y = table
+    with pytest.warns(UserWarning, match="'bad' was dropped"):
+        ensemble = make([*few()[:2], ("bad", Broken())], cv=3).fit(X, y)
+    recwarn.clear()
+    ensemble.partial_refit(X, y, [few()[2]])
+    assert not recwarn.list and list(ensemble.dropped_) == ["bad"]
+    with pytest.warns(UserWarning, match="'bad' was dropped"):
+        ensemble.partial_refit(X, y, [("bad", Broken())])
+
+
 def test_partial_refit_refuses_other_rows(table):
     X, y = table
     ensemble = make(few()[:2], cv=3).fit(X, y)
@@ -216,13 +255,105 @@ def test_a_member_that_fails_is_named_and_dropped_or_refused(table, how, why):
         make(members, cv=3, on_error="raise").fit(X, y)
 
 
-@pytest.mark.more
-def test_if_all_members_fail_their_reasons_are_given(table):
-    with (
-        pytest.warns(UserWarning, match="was dropped"),
-        pytest.raises(ValueError, match=r"No member could be fitted .a: failed.*the disk is full"),
-    ):
-        make([("a", Broken())], cv=3).fit(*table)
+class BrokenLast(GaussianNB):
+    """A member that fails where it is fitted to all rows alone."""
+
+    def __init__(self, how="fit", n_rows=400):
+        super().__init__()
+        self.how, self.n_rows = how, n_rows
+
+    def fit(self, X, y):
+        if len(X) == self.n_rows and self.how == "fit":
+            raise MemoryError("too many rows")
+        self.broken_ = len(X) == self.n_rows
+        return super().fit(X, y)
+
+    def predict_proba(self, X):
+        return super().predict_proba(X) * (np.nan if self.broken_ else 1.0)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [("fit", "MemoryError: too many rows"), ("nan", "100 of its 100 scores are NaN or infinite")],
+)
+def test_a_member_that_fails_on_all_rows_is_named_and_dropped_or_refused(table, how, why, n_jobs):
+    X, y = table
+    members = [("bad", BrokenLast(how)), *few()[::2]]
+    why = f"failed on the fit to all rows: {why}"
+    with pytest.warns(UserWarning, match=f"The member 'bad' was dropped: it {why}") as told:
+        ensemble = make(members, cv=3, n_jobs=n_jobs).fit(X, y)
+    assert len(told) == 1
+    assert ensemble.dropped_ == {"bad": why}
+    without = make(members[1:], cv=3).fit(X, y)
+    assert ensemble.weights_ == pytest.approx(without.weights_)
+    np.testing.assert_allclose(ensemble.decision_function(X), without.decision_function(X))
+    with pytest.raises(ValueError, match=f"The member 'bad' {why}. Put it right"):
+        make(members, cv=3, on_error="raise", n_jobs=n_jobs).fit(X, y)
+    with pytest.raises(ValueError, match=f"No member could be fitted: {why[31:]}"):
+        make(members[:1], cv=3).fit(X, y)
+
+
+def test_a_member_that_fails_on_other_rows_is_named(table):
+    X, y = table
+    ensemble = make([("bad", BrokenLast(n_rows=300)), *few()[::2]], cv=3).fit(X, y)
+    before = ensemble.decision_function(X)
+    with pytest.raises(ValueError, match="The member 'bad' failed on the fit to these rows: Memo"):
+        ensemble.refit_members(X[:300], y[:300])
+    np.testing.assert_array_equal(ensemble.decision_function(X), before)
+    dict(ensemble.members_)["bad"].broken_ = True
+    with pytest.raises(ValueError, match="The member 'bad' cannot rank these rows: 9 of its 9"):
+        ensemble.decision_function(X[:9])
+
+
+def test_if_all_members_fail_their_reasons_are_given_once(table, recwarn):
+    same = "No member could be fitted: RuntimeError: the disk is full.$"
+    with pytest.raises(ValueError, match=same):
+        make([("a", Broken()), ("b", Broken())], cv=3).fit(*table)
+    both = r"fitted \(a, c: RuntimeError: the disk is full; b: 13. of its 13. scores are NaN"
+    with pytest.raises(ValueError, match=both):
+        make([("a", Broken()), ("b", Broken("nan")), ("c", Broken())], cv=3).fit(*table)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {},
+            "No member could be fitted: ValueError: 'when' holds dates or times; say [^(]*event.$",
+        ),
+        (
+            {"categorical_features": ["nope"]},
+            "fitted: ValueError: categorical_features names the column 'nope', which X does not",
+        ),
+    ],
+)
+def test_one_mistake_in_a_table_is_told_once(table, recwarn, settings, message):
+    frame = pd.DataFrame({"x": table[0][:, 0], "when": pd.Timestamp("2026-01-01")})
+    with pytest.raises(ValueError, match=message):
+        PushEnsemble(cv=3, **settings).fit(frame, table[1])
+    assert not recwarn.list
+
+
+def test_folds_of_rows_that_are_not_there_are_named(table):
+    X, y = table
+    folds = [(np.arange(200), np.arange(200, 400)), (np.arange(300), np.arange(300, 500))]
+    with pytest.raises(ValueError, match="Fold 1 of cv names row 499, but there are 400 rows, 0"):
+        make(few(), cv=folds).fit(X, y)
+
+
+def test_a_test_size_that_leaves_no_class_is_named_as_that(table):
+    X, y = table
+    groups = (np.arange(400) >= 200).astype(int)
+    order = np.argsort(y, kind="stable")
+    message = r"test_size=0.5: no split of the groups leaves both.*\. Give another share, or None"
+    folds = [
+        (np.arange(0, 400, 2), np.arange(1, 400, 2)),
+        (np.arange(1, 400, 2), np.arange(0, 400, 2)),
+    ]
+    with pytest.raises(ValueError, match=message):
+        make(few(), cv=folds, test_size=0.5).fit(X[order], y[order], groups=groups)
 
 
 @pytest.mark.parametrize(
@@ -312,6 +443,57 @@ def test_a_metric_of_the_users_chooses_the_combination(table):
     assert ensemble.choice_.metric == "precision_at(k=20)"
     assert ensemble.choice_.chosen == ensemble.combination_
     assert "<- taken" in str(ensemble.choice_)
+
+
+def top_share(y, scores):
+    return float(np.mean(np.asarray(y)[np.argsort(-scores)[:20]]))
+
+
+def of_a_column(estimator, X, y):
+    return float(np.mean(np.asarray(X)[:, 3]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"metric": "nope"}, "metric='nope': expected a metric of toprank.metrics"),
+        ({"metric_kwargs": {"q": 1}}, "The metric 'average_precision' does not know q"),
+        ({"metric": "roc_auc", "metric_kwargs": {"k": 1}}, "^metric_kwargs belong to the metrics"),
+        ({"metric": "accuracy"}, "^metric='accuracy' needs labels or probabilities"),
+        (
+            {"metric": "precision_at", "metric_kwargs": {"k": 100}},
+            r"^k=100, but the smallest fold of the comparison tests 80 rows: give k as a "
+            r"share of the rows, such as 0.25, or take fewer folds \(cv\)",
+        ),
+        ({"metric": "precision_at", "metric_kwargs": {"k": 4000}}, "rows, such as 0.1, or take"),
+        ({"metric": "precision_at", "metric_kwargs": {"k": -1}}, "k=-1 is not a count"),
+        (
+            {"metric": top_share},
+            r"^metric=top_share takes \(y, scores\), expected a scorer\(estimator, X, y\). "
+            r"sklearn.metrics.make_scorer\(top_share,",
+        ),
+        ({"metric": of_a_column}, "index 3 is out of bounds"),
+    ],
+)
+@pytest.mark.parametrize("test_size", [None, 0.2])
+def test_a_metric_that_says_nothing_of_the_folds_is_refused_before_any_is_fitted(
+    table, settings, message, test_size
+):
+    class Never(LogisticRegression):
+        def fit(self, X, y):
+            raise AssertionError("a member was fitted")
+
+    ensemble = make([("linear", Never())], cv=5, on_error="raise", test_size=test_size, **settings)
+    with pytest.raises((ValueError, IndexError), match=message):
+        ensemble.fit(*table)
+
+
+def test_a_count_of_weighted_rows_is_compared_with_their_weights(table):
+    X, y = table
+    settings = {"cv": 5, "metric": "precision_at", "metric_kwargs": {"k": 100}}
+    ensemble = make([("linear", LogisticRegression())], **settings)
+    ensemble.fit(X, y, np.full(400, 2.0))
+    assert ensemble.choice_.metric == "precision_at(k=100)"
 
 
 def test_a_probability_of_one_half_is_a_score_of_zero(table):

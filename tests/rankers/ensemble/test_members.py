@@ -1,5 +1,7 @@
 """The members of "auto": linear ones with gaps and categories, forests, CatBoost as arrays."""
 
+import os
+import signal
 import sqlite3
 import sys
 
@@ -12,7 +14,9 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from toprank import PNormPush, PushEnsemble
+from toprank.blocks.threads import Stopped, is_stopped, stop_where
 from toprank.interop.sql import to_sql
+from toprank.rankers.ensemble import converted
 from toprank.rankers.ensemble.columns import LinearColumns
 from toprank.rankers.ensemble.converted import CatBoostRanker, ForestRanker
 from toprank.rankers.ensemble.flat_forest import FlatForest, mean_values
@@ -83,6 +87,64 @@ def test_a_forest_in_arrays_is_the_forest_of_scikit_learn(kind, library, tried):
     # a tenth of the rarer class is added to both shares: none is called impossible
     added = 0.1 * min(np.average(y, weights=weight), np.average(1 - y, weights=weight))
     np.testing.assert_allclose(share[:, 1], (ours._sums(X) + added) / (1 + 2 * added), atol=1e-9)
+
+
+@pytest.mark.parametrize(("kind", "max_samples"), [("extra", 1000), ("extra", 60), ("random", 60)])
+def test_a_forest_that_is_grown_in_pieces_is_the_one_of_a_single_fit(
+    monkeypatch, kind, max_samples
+):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 4))
+    y, weight = X[:, 0] + rng.normal(size=150) > 0.5, rng.integers(1, 4, 150).astype(float)
+    forest = ForestRanker(kind, n_estimators=7, max_samples=max_samples, random_state=3)
+    whole = clone(forest).fit(X, y, weight)
+    monkeypatch.setattr(converted, "_ROWS_AT_ONCE", 300)
+    in_pieces = forest.fit(X, y, weight)
+    for name in ("left", "right", "feature", "threshold", "value"):
+        np.testing.assert_array_equal(
+            getattr(in_pieces._forest, name), getattr(whole._forest, name)
+        )
+
+
+@pytest.mark.parametrize("kind", ["extra", "random", "catboost"])
+def test_a_fit_that_nobody_waits_for_any_more_ends_after_a_few_trees(monkeypatch, kind):
+    if kind == "catboost":
+        pytest.importorskip("catboost")
+    monkeypatch.setattr(converted, "_ROWS_AT_ONCE", 150)
+    X = np.random.default_rng(0).normal(size=(150, 4))
+    member = CatBoostRanker(500) if kind == "catboost" else ForestRanker(kind, n_estimators=500)
+    asked = []
+
+    def nobody_waits():
+        asked.append(None)
+        return len(asked) > 3
+
+    with pytest.raises(Stopped), stop_where(nobody_waits):
+        member.fit(X, X[:, 0] > 0.5)
+    assert len(asked) < 9
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
+def test_ctrl_c_ends_catboost_in_threads(monkeypatch):
+    pytest.importorskip("catboost")
+    rounds = []
+
+    def interrupt_at_the_fifth():
+        rounds.append(None)
+        if len(rounds) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        return is_stopped()
+
+    monkeypatch.setattr(converted, "is_stopped", interrupt_at_the_fifth)
+    X = np.random.default_rng(0).normal(size=(150, 4))
+    ensemble = PushEnsemble([("cat", CatBoostRanker(20_000))], cv=3, n_jobs=2)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ensemble.fit(X, X[:, 0] > 0.5)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(rounds) < 10_000
 
 
 def test_the_value_of_a_split_is_the_mean_of_the_rows_below_it():

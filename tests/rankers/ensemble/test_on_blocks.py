@@ -11,6 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from toprank import PNormPush, ProperRanker, PushEnsemble, PushTrees, blocks
 from toprank.blocks import checkpoint
+from toprank.blocks.parts import PartOfRows
 from toprank.folds import TimeOrderedSplit
 from toprank.metrics import auc
 from toprank.rankers.ensemble.plan import EFFORTS
@@ -174,6 +175,28 @@ def test_a_member_that_fails_is_dropped_or_stops_the_fit(source):
     assert ensemble.oof_members_ == ["push"]
     with pytest.raises(ValueError, match="'broken' failed"):
         PushEnsemble(members, cv=3, on_error="raise").fit_blocks(source)
+
+
+def test_a_member_that_fails_on_all_rows_is_dropped_or_stops_the_fit(source):
+    class Broken(PNormPush):
+        def fit_blocks(self, source, **settings):
+            if not isinstance(source, PartOfRows):
+                raise RuntimeError("no such luck")
+            return super().fit_blocks(source, **settings)
+
+    members = [("broken", Broken(4.0)), LINEAR[1]]
+    fault = "'broken'.* failed on the fit to all rows: RuntimeError: no such luck"
+    with pytest.warns(UserWarning, match=fault):
+        ensemble = PushEnsemble(members, cv=3, p=4).fit_blocks(source)
+    assert ensemble.oof_members_ == [name for name, _ in ensemble.members_] == [LINEAR[1][0]]
+    with pytest.raises(ValueError, match=fault):
+        PushEnsemble(members, cv=3, p=4, on_error="raise").fit_blocks(source)
+
+
+def test_a_metric_that_the_folds_are_too_small_for_is_refused_before_they_are_fitted(source):
+    ensemble = PushEnsemble(LINEAR, cv=3, metric="precision_at", metric_kwargs={"k": 9999})
+    with pytest.raises(ValueError, match="k=9999, but the smallest fold of the"):
+        ensemble.fit_blocks(source)
 
 
 def test_what_only_memory_can_give_is_refused_with_advice(source):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import tempfile
 from abc import abstractmethod
 from copy import copy
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -22,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
+from toprank.blocks.threads import go_on, is_stopped
 from toprank.pairs import Rows, check_rows, check_table
 from toprank.rankers.common import Probabilities, fits
 from toprank.rankers.ensemble.flat_forest import FlatForest, mean_values
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 _LARGEST = float(np.finfo(np.float32).max) / 2
 #: A share of positives is at least this part of the training share: zero has no logarithm.
 _LEAST_PART = 0.1
+#: Rows times trees that are grown between two looks at whether anyone waits for them.
+_ROWS_AT_ONCE = 200_000
 
 
 class ConvertedTrees(Probabilities, ClassifierMixin, BaseEstimator):
@@ -187,7 +192,7 @@ class ForestRanker(ConvertedTrees):
 
         # below every number, so that a gap goes to the left in every split
         low = np.fmin.reduce(rows.X, axis=0, initial=0.0)
-        filled = np.where(np.isnan(rows.X), 2.0 * low - 1.0, rows.X)
+        filled = np.where(np.isnan(rows.X), 2.0 * low - 1.0, rows.X).astype(np.float32)
         many = len(rows) > self.max_samples
         grows = ExtraTreesClassifier if self.kind == "extra" else RandomForestClassifier
         forest = grows(
@@ -198,7 +203,12 @@ class ForestRanker(ConvertedTrees):
             max_samples=self.max_samples if many else None,
             random_state=seed,
             n_jobs=self.n_jobs,
-        ).fit(filled, rows.y, rows.weight)
+            warm_start=True,
+        )
+        at_once = max(1, _ROWS_AT_ONCE // len(rows)) * effective_n_jobs(self.n_jobs)
+        for n_trees in (*range(at_once, self.n_estimators, at_once), self.n_estimators):
+            go_on()
+            forest.set_params(n_estimators=n_trees).fit(filled, rows.y, rows.weight)
         grown = [tree.tree_ for tree in forest.estimators_]
         made = FlatForest.join([_read_tree(tree, self.n_estimators) for tree in grown])
         # rows, not their weights, which need not be counts
@@ -317,6 +327,8 @@ class CatBoostRanker(ConvertedTrees):
 
     def _grow(self, rows: Rows, seed: int) -> tuple[FlatForest, float]:
         catboost = require("catboost", "catboost")
+        if hasattr(signal, "siginterrupt"):  # its import makes waiting threads deaf to Ctrl-C
+            signal.siginterrupt(signal.SIGINT, True)
         model = catboost.CatBoostClassifier(
             n_estimators=self.n_estimators,
             learning_rate=self.learning_rate,
@@ -327,8 +339,17 @@ class CatBoostRanker(ConvertedTrees):
             verbose=0,
             allow_writing_files=False,
         )
-        model.fit(rows.X, rows.y.astype(np.int64), sample_weight=rows.weight)
+        labels, watch = rows.y.astype(np.int64), [_WhileAwaited()]
+        model.fit(rows.X, labels, sample_weight=rows.weight, callbacks=watch)
+        go_on()
         return _read_catboost(model)
+
+
+class _WhileAwaited:
+    """A callback of CatBoost that ends the rounds where nobody waits for them any more."""
+
+    def after_iteration(self, info: object) -> bool:
+        return not is_stopped()
 
 
 def _read_catboost(model: Any) -> tuple[FlatForest, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,14 +15,19 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.blocks import Workers
-from toprank.folds import Scoring
 from toprank.pairs import Rows
 from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.callbacks import TakesCallbacks
 from toprank.rankers.common import ShownInterval, fits
 from toprank.rankers.ensemble.fit_steps import EnsembleRows, EnsembleSteps, check_members
 from toprank.rankers.ensemble.on_blocks import EnsembleOnBlocks
-from toprank.rankers.ensemble.out_of_fold import Budget, OutOfFold, Progress, smoothed_members
+from toprank.rankers.ensemble.out_of_fold import (
+    Budget,
+    OutOfFold,
+    Progress,
+    reason_of,
+    smoothed_members,
+)
 from toprank.rankers.ensemble.plan import EFFORTS, Member, TableShape
 from toprank.rankers.ensemble.weighing import measure_interval
 from toprank.rankers.held_out import held_out
@@ -30,8 +36,13 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from toprank._arrays import TableLike
+    from toprank._numerics import FloatArray
     from toprank.folds.splits import CrossValidation
     from toprank.inference import Interval as MetricInterval
+
+
+#: What is known of the rows of the fit.
+_OF_ROWS = ("_present", "_n_rows", "_labels", "_fit_weight", "_fit_groups")
 
 
 class PushEnsemble(
@@ -90,7 +101,7 @@ class PushEnsemble(
         trees of more than 23 columns tells fewer values of each apart (255 otherwise, 63 at least).
     metric : str or callable, default="average_precision"
         What combinations are compared by: a metric of `toprank.metrics`, or a scikit-learn scorer
-        that ranks by ``decision_function``.
+        that ranks by ``decision_function``, ``scorer(estimator, X, y)``.
     metric_kwargs : dict, optional
         Its parameters, such as ``{"k": 100}``.
     cv : int, splitter, iterable or "auto", default="auto"
@@ -101,7 +112,8 @@ class PushEnsemble(
         Members whose first folds say that they would not end in time are left out, the last of
         the list first; the first member never is.
     on_error : {"warn", "raise"}, default="warn"
-        A member that fails is dropped with a warning that names it, or stops the fit.
+        A member that fails, in a fold or in the fit to all rows, is dropped with a warning that
+        names it, or stops the fit.
     test_size : float or None, default=None
         Share of the rows for ``score_interval_``: the whole ensemble is fitted without them,
         measured on them, and then fitted again to all rows, which doubles the time. None takes
@@ -271,19 +283,17 @@ class PushEnsemble(
         rows = self._check_fit(X, y, sample_weight, groups, time)
         n_positives = int(np.sum(rows.y == self.classes_[1]))
         members = self._members(TableShape(self.n_features_in_, len(rows), n_positives))
+        self._folds = self._make_folds(rows)
+        self._check_metric(rows)
         outer = None if self.test_size is None else self._outer_interval(rows, members)
         budget = Budget(self.max_seconds, Workers(self.n_jobs).n_jobs)
-        self._folds = self._make_folds(rows)
         workers = Workers(self.n_jobs)
         tell = self._teller(progress)
         with workers.start_threads():
             work = OutOfFold(rows, self._folds, workers, budget, tell, self.on_error)
             runs = work.run([(name, self._single(one)) for name, one in members])
             members += smoothed_members(runs)
-            self._keep_runs(runs)
-            self._combine(rows, runs)
-            fitted = self._fit_weighted(rows, members, workers, {})
-        self._keep_members(members, fitted)
+            self._weigh_and_fit(rows, runs, members, partial(self._fit_last, rows, workers))
         if outer is not None:
             self.score_interval_ = outer
         return self
@@ -305,7 +315,8 @@ class PushEnsemble(
         Parameters
         ----------
         X, y, sample_weight
-            The rows of the fit, in the same order.
+            The rows of the fit, in the same order. Without ``sample_weight`` they have the weights
+            of the fit, and always its groups.
         estimators : list of (str, estimator)
             The new members.
         progress : callable, optional
@@ -317,14 +328,8 @@ class PushEnsemble(
         """
         check_is_fitted(self)
         known, folds, runs = dict(self._templates), self._folds, dict(self._runs)
-        before, labels = dict(self.members_), self._labels
-        rows = self._check_fit(X, y, sample_weight, None, None)
-        if len(rows) != len(labels) or not np.array_equal(rows.y, labels):
-            raise ValueError(
-                f"partial_refit got {len(rows)} rows, expected the {len(labels)} of the fit with "
-                "the same labels in the same order: the out-of-fold scores of the other members "
-                "are those of these rows. Fit anew for other rows."
-            )
+        before, dropped = dict(self.members_), self.dropped_
+        rows = self._rows_again(X, y, sample_weight)
         new = check_members(estimators)
         workers = Workers(self.n_jobs)
         with workers.start_threads():
@@ -336,12 +341,35 @@ class PushEnsemble(
             self._folds = folds
             again = {run.name for run in found}
             kept = {name: model for name, model in before.items() if name not in again}
-            self._keep_runs(list(runs.values()))
-            self._combine(rows, list(runs.values()))
+            told = [name for name in dropped if name not in again]
+            fit_last = partial(self._fit_last, rows, workers)
             members = list(known.items())
-            fitted = self._fit_weighted(rows, members, workers, kept)
-        self._keep_members(members, fitted)
+            self._weigh_and_fit(rows, list(runs.values()), members, fit_last, kept, told)
         return self
+
+    def _rows_again(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> EnsembleRows:
+        """The rows of the fit with its groups and weights; ValueError if they are others."""
+        n, labels = self._n_rows, self._labels
+        told = hasattr(self, "_fit_weight")  # pickles of earlier versions do not say
+        same = told and np.shape(y)[:1] == (n,)
+        weight, groups = (self._fit_weight, self._fit_groups) if same else (None, None)
+        given = weight if sample_weight is None else sample_weight
+        rows = self._check_fit(X, y, given, groups, None)
+        if told and self._n_rows == n and not _same_weights(self._fit_weight, weight):
+            raise ValueError(
+                "partial_refit got a sample_weight that differs from that of the fit, which the "
+                "other members were fitted and weighed by. Leave it out to go on with that of the "
+                "fit, or fit anew."
+            )
+        if self._n_rows != n or not np.array_equal(rows.y, labels):
+            raise ValueError(
+                f"partial_refit got {self._n_rows} rows, expected the {n} of the fit with the same "
+                "labels in the same order: the out-of-fold scores of the other members are those "
+                "of these rows. Fit anew for other rows."
+            )
+        return rows
 
     @fits
     def refit_members(
@@ -364,16 +392,24 @@ class PushEnsemble(
         self
         """
         check_is_fitted(self)
-        about_fit = (self._present, self._n_rows, self._labels)
+        about_fit = {name: vars(self)[name] for name in _OF_ROWS if name in vars(self)}
         classes = self.classes_
         rows = self._check_fit(X, y, sample_weight, None, None)
         if not np.array_equal(self.classes_, classes):
             raise ValueError(f"The labels are {self.classes_}; those of the fit were {classes}.")
-        self._present, self._n_rows, self._labels = about_fit
-        workers = Workers(self.n_jobs)
+        for name in _OF_ROWS:
+            self.__dict__.pop(name)
+        self.__dict__.update(about_fit)
+        workers, wanted = Workers(self.n_jobs), self._weighed(self._templates)
         with workers.start_threads():
-            fitted = self._fit_weighted(rows, self._templates, workers, {})
-        self._keep_members(self._templates, fitted)
+            found = self._fit_last(rows, workers, wanted)
+        for name, one in found.items():
+            if isinstance(one, Exception):
+                raise ValueError(
+                    f"The member {name!r} failed on the fit to these rows: {reason_of(one)}. "
+                    "refit_members keeps the weights of all: put it right, or fit anew."
+                ) from one
+        self.members_ = [(name, found[name]) for name, _ in wanted]
         return self
 
     def _outer_interval(self, rows: EnsembleRows, members: list[Member]) -> MetricInterval | None:
@@ -382,7 +418,16 @@ class PushEnsemble(
         assert self.test_size is not None
         if rows.time is None:
             parts = Rows(np.empty((len(rows), 0)), positive, None, rows.groups)
-            train, test = held_out(parts, self.test_size, check_random_state(self.random_state))
+            seed = check_random_state(self.random_state)
+            try:
+                train, test = held_out(parts, self.test_size, seed)
+            except ValueError:
+                raise ValueError(
+                    f"test_size={self.test_size}: no split of the "
+                    f"{'rows' if rows.groups is None else 'groups'} leaves both classes on both "
+                    "sides. Give another share, or None, which takes the interval from the "
+                    "out-of-fold scores."
+                ) from None
         else:
             order = np.argsort(rows.time, kind="stable")
             cut = len(order) - max(1, round(self.test_size * len(order)))
@@ -390,9 +435,10 @@ class PushEnsemble(
         inner = PushEnsemble(members, **{**self._settings(), "test_size": None, "verbose": 0})
         part, aside = rows.take(np.sort(train)), rows.take(np.sort(test))
         inner.fit(part.X, part.y, part.weight, groups=part.groups, time=part.time)
-        scoring = Scoring(self.metric, self.metric_kwargs)
         table = Rows(None, np.asarray(aside.y == self.classes_[1]), aside.weight, aside.groups)
-        return measure_interval(scoring, table, inner.decision_function(aside.X), self.level)
+        return measure_interval(
+            self._scoring(), table, inner.decision_function(aside.X), self.level
+        )
 
     def _settings(self) -> dict[str, Any]:
         given = self.get_params(deep=False)
@@ -407,3 +453,11 @@ class PushEnsemble(
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = self._allows_missing()
         return tags
+
+
+def _same_weights(given: FloatArray | None, kept: FloatArray | None) -> bool:
+    """Whether two weights are the same; None is one for every row."""
+    if given is None or kept is None:
+        one = kept if given is None else given
+        return one is None or bool(np.all(one == 1.0))
+    return np.array_equal(given, kept)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from numbers import Integral
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from sklearn.utils import check_random_state
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.folds import Fold, Scoring, TimeOrderedSplit, folds_of
+from toprank.folds.splits import check_fold_rows
 from toprank.pairs import Rows, check_rows, check_times, group_labels
 from toprank.pairs.door import FOR_WORDS
 from toprank.rankers.callbacks import tell_step
@@ -26,9 +29,11 @@ from toprank.rankers.ensemble.combination import CombinationChoice
 from toprank.rankers.ensemble.out_of_fold import (
     Progress,
     Run,
-    fit_group,
+    fault_of,
+    fit_group_or_say,
     of_one_fit,
     one_thread,
+    reason_of,
 )
 from toprank.rankers.ensemble.plan import EFFORTS, Member, TableShape, auto_folds, auto_members
 from toprank.rankers.ensemble.scores import EnsembleScores
@@ -39,6 +44,10 @@ if TYPE_CHECKING:
     from toprank._arrays import TableLike
     from toprank.folds.splits import CrossValidation
     from toprank.inference import Interval
+
+
+#: The members fitted to all rows, by name; of those that failed, what they raised.
+LastFits = dict[str, BaseEstimator | Exception]
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,8 @@ class EnsembleSteps(EnsembleScores):
     _present: NDArray[np.intp]
     _n_rows: int
     _labels: np.ndarray
+    _fit_weight: FloatArray | None
+    _fit_groups: np.ndarray | None
     _folds: list[Fold]
     _ordered: bool
     _runs: dict[str, Run]
@@ -101,6 +112,7 @@ class EnsembleSteps(EnsembleScores):
             None if time is None else check_times(time, n),
         )
         self._present, self._n_rows = rows.places_present, n
+        self._fit_weight, self._fit_groups = rows.weight, rows.groups
         rows = rows.present()
         self._labels = rows.y
         return rows
@@ -119,6 +131,8 @@ class EnsembleSteps(EnsembleScores):
         cv: Any = auto_folds(self.quality, len(rows)) if isinstance(self.cv, str) else self.cv
         self._ordered = rows.time is not None or isinstance(cv, TimeOrderedSplit)
         if not isinstance(cv, Integral) and not hasattr(cv, "split"):
+            cv = list(cv)
+            check_fold_rows(cv, self._n_rows)
             place = np.full(self._n_rows, -1)
             place[self._present] = np.arange(len(self._present))
             given = [tuple(place[np.asarray(part)] for part in fold) for fold in cv]
@@ -131,6 +145,14 @@ class EnsembleSteps(EnsembleScores):
         )
         folds = folds_of(cv, part.y, groups=part.groups, time=part.time)
         return [(drawn[train], drawn[test]) for train, test in folds]
+
+    def _scoring(self) -> Scoring:
+        return Scoring(self.metric, self.metric_kwargs, "metric")
+
+    def _check_metric(self, rows: EnsembleRows) -> None:
+        """Refuse a metric that the folds cannot be scored by, before anything is fitted to them."""
+        positive = np.asarray(rows.y == self.classes_[1])
+        self._scoring().check(self._folds, positive, rows.weight, scores_alone=True)
 
     def _drawn_rows(self, rows: EnsembleRows) -> NDArray[np.intp] | None:
         """The rows that the folds are made of, class by class; None for all of them."""
@@ -155,17 +177,16 @@ class EnsembleSteps(EnsembleScores):
 
         return tell
 
-    def _keep_runs(self, runs: list[Run]) -> None:
-        self._runs = {run.name: run for run in runs}
-        self.dropped_ = {run.name: run.dropped for run in runs if run.dropped}
-        for name, why in self.dropped_.items():
-            if self._runs[name].error is not None:
-                warn_caller(f"The member {name!r} was dropped: it {why}.", UserWarning)
+    def _keep_runs(self, runs: list[Run], told: Collection[str]) -> None:
+        """Keep what became of the members, and warn of those that failed and are not told of."""
         there = [run for run in runs if not run.dropped]
         if not there:
-            reasons = "; ".join(f"{name}: {why}" for name, why in self.dropped_.items())
-            way_out = f" {FOR_WORDS}" if "could not convert string" in reasons else ""
-            raise ValueError(f"No member could be fitted ({reasons}).{way_out}")
+            raise ValueError(f"No member could be fitted{_reasons(runs)}")
+        self._runs = {run.name: run for run in runs}
+        self.dropped_ = {run.name: run.dropped for run in runs if run.dropped}
+        for run in runs:
+            if run.error is not None and run.name not in told:
+                warn_caller(f"The member {run.name!r} was dropped: it {run.dropped}.", UserWarning)
         self.oof_members_ = [run.name for run in there]
         self.oof_scores_ = np.full((self._n_rows, len(there)), np.nan)
         self.oof_scores_[self._present] = np.column_stack([run.mean_scores for run in there])
@@ -181,7 +202,7 @@ class EnsembleSteps(EnsembleScores):
             ),
             self.oof_members_,
             self._folds,
-            Scoring(self.metric, self.metric_kwargs),
+            self._scoring(),
             EFFORTS[self.quality].combinations,
             p=None if isinstance(self.p, str) else float(self.p),
             ordered=self._ordered,
@@ -201,24 +222,59 @@ class EnsembleSteps(EnsembleScores):
         self.oof_decision_[scored] = weighed.chosen.scores(weighed.fitted, columns)
         self.member_table_ = make_table(weighed, runs)
 
-    def _fit_weighted(
+    def _weighed(self, members: list[Member]) -> list[Member]:
+        return [(name, one) for name, one in members if self.weights_.get(name, 0.0) > 0]
+
+    def _weigh_and_fit(
         self,
         rows: EnsembleRows,
+        runs: list[Run],
         members: list[Member],
-        workers: Workers,
-        known: dict[str, BaseEstimator],
-    ) -> list[Member]:
-        """Fit the members that have a weight to all rows, those that are not known already."""
-        wanted = [(n, one) for n, one in members if self.weights_.get(n, 0.0) > 0]
-        left = [(name, one) for name, one in wanted if name not in known]
-        missing = of_one_fit([(name, self._single(one)) for name, one in left])
-        models = workers.map(lambda group: fit_group(group, rows), missing)
-        made = dict(chain.from_iterable(models)) | known
-        return [(name, made[name]) for name, _ in wanted]
+        fit_last: Callable[[list[Member]], LastFits],
+        known: Mapping[str, BaseEstimator] = MappingProxyType({}),
+        told: Collection[str] = (),
+    ) -> None:
+        """Weigh the members, and fit those that have a weight to all rows but for those known.
 
-    def _keep_members(self, members: list[Member], fitted: list[Member]) -> None:
-        self.members_ = fitted
+        Of those that fail there ``on_error`` decides; without them the others are weighed again.
+        """
+        made = dict(known)
+        while True:
+            self._keep_runs(runs, told)
+            self._combine(rows, runs)
+            wanted, told = self._weighed(members), [*told, *self.dropped_]
+            found = fit_last([(name, one) for name, one in wanted if name not in made])
+            failed = {name: one for name, one in found.items() if isinstance(one, Exception)}
+            made |= {name: one for name, one in found.items() if name not in failed}
+            if not failed:
+                break
+            runs = [self._without(run, failed.get(run.name)) for run in runs]
+        self.members_ = [(name, made[name]) for name, _ in wanted]
         self._templates = members
+
+    def _without(self, run: Run, error: Exception | None) -> Run:
+        """Return the run of a member, dropped where its fit to all rows has failed."""
+        if error is None:
+            return run
+        fault = fault_of(run.name, " on the fit to all rows", error, self.on_error)
+        return replace(run, dropped=fault, error=error)
+
+    def _fit_last(self, rows: EnsembleRows, workers: Workers, wanted: list[Member]) -> LastFits:
+        groups = of_one_fit([(name, self._single(one)) for name, one in wanted])
+        return dict(chain.from_iterable(workers.map(partial(fit_group_or_say, rows=rows), groups)))
+
+
+def _reasons(runs: list[Run]) -> str:
+    """Why every member failed, each reason once."""
+    names: dict[str, list[str]] = {}
+    for run in runs:
+        why = run.dropped if run.error is None else reason_of(run.error)
+        names.setdefault(why, []).append(run.name)
+    told = "; ".join(f"{', '.join(some)}: {why}" for why, some in names.items())
+    way_out = f" {FOR_WORDS}" if "could not convert string" in told else ""
+    if len(names) == 1:
+        return f": {next(iter(names)).removesuffix('.')}.{way_out}"
+    return f" ({told}).{way_out}"
 
 
 def _take(values: np.ndarray | None, rows: NDArray[np.intp]) -> np.ndarray | None:

@@ -44,11 +44,12 @@ from toprank.rankers.blockwise import (
 )
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.combination import ScoreColumns
-from toprank.rankers.ensemble.fit_steps import EnsembleSteps, check_members
+from toprank.rankers.ensemble.fit_steps import EnsembleSteps, LastFits, check_members
 from toprank.rankers.ensemble.out_of_fold import (
-    MemberError,
     Progress,
     Run,
+    check_scores,
+    fault_of,
     fit_member,
     for_all_rows,
 )
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
 
 #: What is added to the seed of the folds: which rows are drawn does not depend on their fold.
 _OTHER_SEED = 7919
+#: Rows that a member scores after its fit to all of them, at most: whether it can.
+_TRIED = 100
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,7 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
         table = _as_table(drawn.X, source.feature_names)
         rows = self._check_fit(table, drawn.y, drawn.weight, drawn.groups, None)
         self._folds, self._ordered = drawn.folds, not isinstance(cv, Integral)
+        self._check_metric(rows)
         if isinstance(self.estimators, str):
             members = block_members(self.quality, seed)
         else:
@@ -218,11 +222,8 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
         for done, (name, member) in enumerate(members, 1):
             runs.append(work.run(name, member))
             tell(name, done, len(members))
-        self._keep_runs(runs)
-        self._combine(rows, runs)
-        wanted = [(n, one) for n, one in members if self.weights_.get(n, 0.0) > 0]
-        fitted = [(name, work.fit_last(name, one)) for name, one in wanted]
-        sampled = [name for name, one in wanted if not reads_blocks(one, plain)]
+        self._weigh_and_fit(rows, runs, members, work.fit_last)
+        sampled = [n for n, one in self._weighed(members) if not reads_blocks(one, plain)]
         if sampled and len(rows) < counts.n_present:
             warn_caller(
                 f"{', '.join(map(repr, sampled))} cannot be fitted to a source of this kind: "
@@ -230,7 +231,6 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
                 f"{counts.n_present:,}.",
                 UserWarning,
             )
-        self._keep_members(members, fitted)
 
     def block_score(self) -> EnsembleBlockScore:
         """Return the ranking score as a picklable function of the ``X`` of a block."""
@@ -278,14 +278,7 @@ class _BlockMembers:
                 run.hits[test] += 1.0
             run.seconds.append(clock.perf_counter() - started)
         except Exception as error:  # whatever a member raises is its own
-            why = (str(error).splitlines() or [""])[0]
-            kind = "" if isinstance(error, MemberError) else f"{type(error).__name__}: "
-            run.dropped, run.error = f"failed: {kind}{why}", error
-            if self.on_error == "raise":
-                raise ValueError(
-                    f"The member {name!r} {run.dropped}. Put it right, leave it out of "
-                    'estimators, or use on_error="warn" to go on without it.'
-                ) from error
+            run.dropped, run.error = fault_of(name, "", error, self.on_error), error
         return run
 
     def _scores(self, name: str, member: BaseEstimator) -> list[FloatArray]:
@@ -306,7 +299,19 @@ class _BlockMembers:
             for score, (_, test) in zip(scores, self.drawn.folds, strict=True)
         ]
 
-    def fit_last(self, name: str, member: BaseEstimator) -> BaseEstimator:
+    def fit_last(self, wanted: list[Member]) -> LastFits:
+        """Fit members to all rows, and score some, or say what they raise."""
+        found: LastFits = {}
+        for name, member in wanted:
+            try:
+                found[name] = model = self._fit_last(name, member)
+                score = _block_score(model, self.source.feature_names)
+                check_scores(np.asarray(score(self.drawn.X[:_TRIED])))
+            except Exception as error:  # whatever a member raises is its own
+                found[name] = error
+        return found
+
+    def _fit_last(self, name: str, member: BaseEstimator) -> BaseEstimator:
         """Fit a member to all rows, or to those that were drawn."""
         if not reads_blocks(member, self.plain):
             return fit_member(for_all_rows(member), self.rows)

@@ -31,6 +31,8 @@ Progress = Callable[[str, int, int], None]
 _SMOOTHED = ", smoothed"
 #: Where members give probabilities only: those at 0 and 1 count as this close to it.
 _CLOSEST = 1e-4
+#: Rows that a member scores after its fit to all of them, at most: whether it can.
+_TRIED = 100
 
 
 class MemberError(ValueError):
@@ -46,12 +48,34 @@ def member_scores(model: object, X: TableLike) -> FloatArray:
         scores = np.log(share + _CLOSEST) - np.log(1.0 - share + _CLOSEST)
     else:
         raise MemberError("it has neither decision_function nor predict_proba")
+    check_scores(scores)
+    return scores
+
+
+def check_scores(scores: FloatArray) -> None:
+    """Refuse scores that no weight can be given to."""
     if scores.ndim != 1:
         raise MemberError(f"its scores have shape {scores.shape}, expected one per row")
     if not np.all(np.isfinite(scores)):
         bad = np.count_nonzero(~np.isfinite(scores))
         raise MemberError(f"{bad} of its {len(scores)} scores are NaN or infinite")
-    return scores
+
+
+def reason_of(error: Exception) -> str:
+    """What a member says of why it failed, in a line."""
+    why = (str(error).splitlines() or [""])[0]
+    return why if isinstance(error, MemberError) else f"{type(error).__name__}: {why}"
+
+
+def fault_of(name: str, where: str, error: Exception, on_error: str) -> str:
+    """Return what became of a member that failed; ValueError where that is to end the fit."""
+    fault = f"failed{where}: {reason_of(error)}"
+    if on_error == "raise":
+        raise ValueError(
+            f"The member {name!r} {fault}. Put it right, leave it out of estimators, or use "
+            'on_error="warn" to go on without it.'
+        ) from error
+    return fault
 
 
 def fit_member(estimator: object, rows: Rows) -> BaseEstimator:
@@ -181,6 +205,20 @@ def fit_group(members: Sequence[Member], rows: Rows) -> list[Member]:
     return list(zip(names, model.separate_smoothings(), strict=True))
 
 
+def fit_group_or_say(
+    members: Sequence[Member], rows: Rows
+) -> list[tuple[str, BaseEstimator | Exception]]:
+    """Fit members that need one fit to all rows, and score some, or say what they raise."""
+    some = rows.take(np.arange(min(_TRIED, len(rows)))).X
+    try:
+        fitted = fit_group(members, rows)
+        for _, model in fitted:
+            member_scores(model, some)
+    except Exception as error:  # whatever a member raises is its own
+        return [(name, error) for name, _ in members]
+    return list(fitted)
+
+
 class Budget:
     """The seconds there are, and whether another member fits in."""
 
@@ -275,13 +313,6 @@ class OutOfFold:
                 self.budget.promise(run)
 
     def _drop(self, run: Run, k: int, error: Exception) -> None:
-        why = (str(error).splitlines() or [""])[0]
-        kind = "" if isinstance(error, MemberError) else f"{type(error).__name__}: "
+        fault = fault_of(run.name, f" on fold {k + 1}", error, self.on_error)
         with self._lock:
-            run.dropped = f"failed on fold {k + 1}: {kind}{why}"
-            run.error = error
-        if self.on_error == "raise":
-            raise ValueError(
-                f"The member {run.name!r} {run.dropped}. Put it right, leave it out of estimators, "
-                'or use on_error="warn" to go on without it.'
-            ) from error
+            run.dropped, run.error = fault, error

@@ -15,7 +15,7 @@ from toprank.blocks import Workers
 from toprank.pairs import check_table
 from toprank.rankers.common import Probabilities
 from toprank.rankers.ensemble.combination import ScoreColumns
-from toprank.rankers.ensemble.out_of_fold import member_scores
+from toprank.rankers.ensemble.out_of_fold import MemberError, member_scores
 from toprank.rankers.ensemble.plan import Member
 
 if TYPE_CHECKING:
@@ -57,12 +57,11 @@ class EnsembleScores(Probabilities):
 
     def _scores_of_members(self, table: TableLike, n: int) -> list[FloatArray]:
         """The scores of each member: of many rows in threads, where there are any to spare."""
-        models = [model for _, model in self.members_]
         workers = Workers(self.n_jobs if n >= _MANY_ROWS else 1)
         if workers.n_jobs == 1:
-            return [member_scores(model, table) for model in models]
+            return [_scores_of(member, table) for member in self.members_]
         with workers.start_threads():
-            return list(workers.map(lambda model: member_scores(model, table), models))
+            return list(workers.map(lambda member: _scores_of(member, table), self.members_))
 
     def _table(self, X: TableLike) -> TableLike:
         check_is_fitted(self)
@@ -105,6 +104,14 @@ class EnsembleScores(Probabilities):
             parts += self.weights_[name] / self._scale.spread[j] * model.explain(table)
         parts[:, -1] += self.decision_function(X) - parts.sum(axis=1)
         return parts
+
+
+def _scores_of(member: Member, table: TableLike) -> FloatArray:
+    name, model = member
+    try:
+        return member_scores(model, table)
+    except MemberError as error:
+        raise MemberError(f"The member {name!r} cannot rank these rows: {error}.") from None
 
 
 def _takes_missing(estimator: object) -> bool:

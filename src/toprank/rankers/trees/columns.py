@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, time, timedelta
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from toprank.pairs import check_table, is_frame
 
 #: Names of column types that hold categories, in pandas and polars.
 _CATEGORY_TYPES = ("category", "Categorical", "Enum", "String", "Utf8", "str", "string", "object")
+#: What is no number and no category among objects; datetime and pandas' Timestamp are dates.
+_TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,17 @@ def _holds_categories(X: TableLike, frame: list[str], j: int, kind: object) -> b
         return False
     if str(kind) != "object":
         return True
-    return not _all_numbers(_column_values(X, frame, j))
+    values = _column_values(X, frame, j)
+    there = values[~_missing_values(values)]
+    return not (_all_numbers(there) or _any_times(there))
 
 
 def _all_numbers(values: AnyArray) -> bool:
-    return all(v is None or isinstance(v, int | float | np.number | np.bool_) for v in values)
+    return all(isinstance(v, Number | np.bool_) for v in values)  # Decimal is one
+
+
+def _any_times(values: AnyArray) -> bool:
+    return any(isinstance(v, _TIMES) for v in values)
 
 
 def find_columns(chosen: object, frame: Sequence[str] | None, d: int, what: str) -> list[int]:
@@ -116,7 +126,9 @@ def _missing_values(values: AnyArray) -> NDArray[np.bool_]:
     if values.dtype.kind == "f":
         return np.isnan(values)
     # pandas' own missing value is equal to nothing and has no truth value
-    return np.array([v is None or type(v).__name__ == "NAType" or v != v for v in values])
+    return np.array(
+        [v is None or type(v).__name__ == "NAType" or v != v for v in values], dtype=bool
+    )
 
 
 def _as_text(values: AnyArray) -> AnyArray:
@@ -146,13 +158,13 @@ def _codes(values: AnyArray, categories: AnyArray) -> FloatArray:
 
 
 def _as_numbers(values: AnyArray, name: str) -> FloatArray:
-    if values.dtype.kind in "Mm":
+    if values.dtype.kind == "O":
+        values = np.where(_missing_values(values), np.nan, values)
+    if values.dtype.kind in "Mm" or (values.dtype.kind == "O" and _any_times(values)):
         raise ValueError(
             f"{name!r} holds dates or times; say what about them counts, as a number: an hour, a "
             "weekday, days since an event."
         )
-    if values.dtype.kind == "O":
-        values = np.where(_missing_values(values), np.nan, values)
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError) as error:

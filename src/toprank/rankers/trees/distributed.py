@@ -21,7 +21,7 @@ from toprank._numerics import FloatArray
 from toprank.folds import PChoice
 from toprank.interop.team import Team, team_weights
 from toprank.pairs import Rows, check_labels, check_table, group_labels, two_classes
-from toprank.rankers.held_out import TopMetric, held_out
+from toprank.rankers.held_out import TopMetric
 from toprank.rankers.trees.columns import Categories
 from toprank.rankers.trees.libraries import (
     check_largest,
@@ -34,6 +34,8 @@ from toprank.rankers.trees.plan import TreeRows, Watch
 from toprank.rankers.trees.stopping import StoppingRule
 
 Result = TypeVar("Result")
+#: Parts rows into those to grow from and those to stop by; None where none are held out.
+Draw = Callable[[Rows], tuple[IntArray, IntArray] | None]
 
 #: What is known of an estimator before its rows are looked at.
 _SETTLED = ("n_features_in_", "feature_names_in_", "init_model_", "_starts", "p_", "init_scale_")
@@ -166,10 +168,10 @@ def grow_together(
     if held is not None:
         watch = _watch(trees, _check_rows_of(trees, held, team), team)
     elif trees._stops_early(int(team.sum(len(rows)))):
-        out = held_out_together(
-            team, rows, where, trees.validation_fraction, int(trees.random_state)
-        )
-        watch, rows = _watch(trees, rows.take(out), team), rows.take(~out)
+        seed = int(trees.random_state)
+        out = held_out_together(team, rows, where, lambda table: trees._held_out(table, seed))
+        if out is not None:
+            watch, rows = _watch(trees, rows.take(out), team), rows.take(~out)
     for some in (rows, *(() if watch is None else (watch.rows,))):
         check_largest(trees.backend, some.X, team)  # here, where all workers stop together
     return Learned.by(trees, notes + trees._grow(rows, watch, team))
@@ -293,9 +295,9 @@ def _watch(trees: Any, rows: TreeRows, team: Team) -> Watch:
 
 
 def held_out_together(
-    team: Team, rows: TreeRows, where: NDArray[np.intp], fraction: float, seed: int
-) -> NDArray[np.bool_]:
-    """Return which of the rows here are held out: those that one process would hold out.
+    team: Team, rows: TreeRows, where: NDArray[np.intp], draw: Draw
+) -> NDArray[np.bool_] | None:
+    """Return which of the rows here are held out: those that one process would hold out, if any.
 
     The first worker draws among the labels (or groups) of all rows, in the order of the parts, so
     that it does not matter which worker holds which part. They take a byte per row there (groups
@@ -309,12 +311,13 @@ def held_out_together(
     order = sorted(parts)
     drawn = _everywhere(
         team,
-        lambda: (
-            _draw_held_out([parts[j] for j in order], fraction, seed) if team.rank == 0 else None
-        ),
+        lambda: _draw_held_out([parts[j] for j in order], draw) if team.rank == 0 else None,
     )
+    drawn = team.first(drawn)
+    if drawn is None:
+        return None
     ends = np.cumsum([len(parts[j][0]) for j in order])
-    of_part = dict(zip(order, np.split(team.first(drawn), ends[:-1]), strict=True))
+    of_part = dict(zip(order, np.split(drawn, ends[:-1]), strict=True))
     out = np.zeros(len(rows), dtype=bool)
     for j in mine:
         out[where == j] = of_part[j]
@@ -322,10 +325,13 @@ def held_out_together(
 
 
 def _draw_held_out(
-    parts: Sequence[tuple[BoolArray, IntArray | None]], fraction: float, seed: int
-) -> NDArray[np.bool_]:
+    parts: Sequence[tuple[BoolArray, IntArray | None]], draw: Draw
+) -> NDArray[np.bool_] | None:
     labels = np.concatenate([y for y, _ in parts])
     groups = None if parts[0][1] is None else np.concatenate([groups for _, groups in parts])
+    drawn = draw(Rows(labels, labels, None, groups))
+    if drawn is None:
+        return None
     out = np.zeros(len(labels), dtype=bool)
-    out[held_out(Rows(labels, labels, None, groups), fraction, seed)[1]] = True
+    out[drawn[1]] = True
     return out

@@ -14,11 +14,11 @@ from sklearn.utils import check_consistent_length
 
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
-from toprank.pairs import check_groups, check_labels, check_rows
+from toprank.pairs import IntArray, Rows, check_groups, check_labels, check_rows
 from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.callbacks import TakesCallbacks, has_callbacks
 from toprank.rankers.common import Link, fits, logistic, p_classification
-from toprank.rankers.held_out import choose_round, held_out
+from toprank.rankers.held_out import choose_round, held_out, held_out_if_they_tell
 from toprank.rankers.trees.auto import choose_power, usual_power
 from toprank.rankers.trees.calibration import score_out_of_fold, thin_classes
 from toprank.rankers.trees.clusters import OnClusters
@@ -111,8 +111,9 @@ class PushTrees(
         Sets of columns, by name or place, that may meet in a tree; the columns in no set form
         one more.
     early_stopping : bool or "auto", default="auto"
-        Whether to hold rows out and stop by ``stop_by``; "auto" does from 50,000 rows on, and
-        whenever ``fit`` is given an ``eval_set``.
+        Whether to hold rows out and stop by ``stop_by``; "auto" does from 50,000 rows on,
+        where ten rows of each class or more are among those held out, and whenever ``fit`` is
+        given an ``eval_set``.
     stop_by : str or callable, default="auto"
         The metric of the rows held out that the rounds stop by, named as ``metric`` is. "auto" is
         ``metric`` itself, unless it looks at the first k rows alone. Such a metric moves in steps,
@@ -339,8 +340,8 @@ class PushTrees(
         if eval_set is not None:
             *others, last = [self._eval_rows(one) for one in list_eval_sets(eval_set)]
             watch = self._watch(last, metric)
-        elif self._stops_early(len(rows)):
-            train, test = held_out(rows, self.validation_fraction, self.random_state)
+        elif (parts := self._held_out(rows, self.random_state)) is not None:
+            train, test = parts
             rows, watch = rows.take(train), self._watch(rows.take(test), metric)
         warn_all(self._grow(rows, watch, callbacks=tuple(callbacks or ())))
         if watch is not None:
@@ -419,6 +420,15 @@ class PushTrees(
 
     def _stops_early(self, n: int) -> bool:
         return n >= _MANY_ROWS if self.early_stopping == "auto" else bool(self.early_stopping)
+
+    def _held_out(
+        self, rows: Rows, random_state: int | np.random.Generator | None
+    ) -> tuple[IntArray, IntArray] | None:
+        """Rows to grow from and rows to stop by; None where none are held out."""
+        if not self._stops_early(len(rows)):
+            return None
+        draw = held_out_if_they_tell if self.early_stopping == "auto" else held_out
+        return draw(rows, self.validation_fraction, random_state)
 
     def _eval_rows(self, eval_set: Sequence[Any]) -> TreeRows:
         X, y, *groups = eval_set

@@ -18,7 +18,6 @@ from toprank.blocks.checkpoint import KeptPasses, check_resume
 from toprank.pairs import Rows, check_weights, split_classes
 from toprank.rankers.blockwise import BlockScorer, check_source
 from toprank.rankers.common import fits
-from toprank.rankers.held_out import held_out
 from toprank.rankers.trees.auto import choose_on_sample
 from toprank.rankers.trees.block_table import BlockTable, block_numbers, read_labels
 from toprank.rankers.trees.columns import Categories
@@ -157,11 +156,10 @@ class _Shelf:
 def _grow_from(trees: BaseEstimator, shelf: _Shelf, rounds: KeptRounds | None) -> None:
     """Grow the trees of the rows of positive weight, some of which are held out to stop by."""
     chosen = np.ones(len(shelf.positive), dtype=bool) if shelf.weight is None else shelf.weight > 0
-    watch = None
-    if trees._stops_early(int(np.count_nonzero(chosen))):
-        there = np.flatnonzero(chosen)
-        of_present = Rows(there, shelf.positive[there])
-        train, test = held_out(of_present, trees.validation_fraction, trees.random_state)
+    watch, there = None, np.flatnonzero(chosen)
+    parts = trees._held_out(Rows(there, shelf.positive[there]), trees.random_state)
+    if parts is not None:
+        train, test = parts
         chosen, out = np.zeros_like(chosen), np.zeros_like(chosen)
         chosen[there[train]], out[there[test]] = True, True
         watch = trees._watch(shelf.take(out))
