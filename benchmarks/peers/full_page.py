@@ -140,6 +140,23 @@ def _against_tuned(store: Store, results: dict, rankers: list[str]) -> list[str]
     return [*parts, _seconds(store, sets, [OURS, *tuned])]
 
 
+def _among_tuned(results: dict, rankers: list[str]) -> str:
+    """The mean ranks of the ensemble with tuned peers beside those at defaults, or nothing."""
+    everyone = [*rankers, *_tuned_with_results(results)]
+    shared, common = complete(results, everyone)
+    if len(everyone) == len(rankers) or len(shared) < FEWEST_SETS:
+        return ""
+    means = [ranks(shared, everyone, common, m).mean(axis=0) for m in SHOWN[:2]]
+    ours = everyone.index(OURS)
+    best = ", the best in both" if all(np.argmin(each) == ours for each in means) else ""
+    shown = " and ".join(f"{each[ours]:.1f}" for each in means)
+    count = len(everyone) - len(rankers)
+    return (
+        f"With {count} tuned peers beside them ({len(shared)} sets, fewer splits) the mean ranks "
+        f"of {OURS} are {shown} among {len(everyone)}{best}. "
+    )
+
+
 def _not_beaten(results: dict) -> str:
     """The tuned peers that the ensemble is not ahead of by the test over the sets, in a metric."""
     named = []
@@ -262,6 +279,7 @@ def put_ranks_on_home(store: Store, home: Path, link: str) -> None:
     said = (
         "Ours against what you use now, everything at its defaults: mean rank over "
         f"{len(sets)} data sets, 1 is best ([how it was measured, and what was not]({link})). "
+        + _among_tuned(results, rankers)
         + _not_beaten(results)
     ).rstrip()
     text = home.read_text(encoding="utf-8")

@@ -249,6 +249,24 @@ def test_a_tuned_peer_that_is_not_beaten_is_named(peers):
     assert page._not_beaten({}) == ""
 
 
+def test_the_first_page_says_where_the_ensemble_stands_among_tuned_peers(peers):
+    page = peers["full_page"]
+    first, second = page.SHOWN[:2]
+    plain = {page.OURS: 0.9, "LightGBM": 0.7}
+    results = {
+        (name, ranker): {0: {first: value, second: value}}
+        for name in "abcdef"
+        for ranker, value in {**plain, "CatBoost, tuned": 0.8}.items()
+    }
+    said = page._among_tuned(results, list(plain))
+    assert said.startswith("With 1 tuned peers beside them (6 sets, fewer splits)")
+    assert said.endswith("of PushEnsemble are 1.0 and 1.0 among 3, the best in both. ")
+    for values in results.values():
+        values[0][second] = -values[0][second]
+    assert page._among_tuned(results, list(plain)).endswith("are 1.0 and 3.0 among 3. ")
+    assert page._among_tuned({k: v for k, v in results.items() if k[1] in plain}, [*plain]) == ""
+
+
 def test_settings_that_a_search_chose_are_kept_as_plain_numbers(peers, tmp_path):
     from scipy import stats
     from sklearn.linear_model import LogisticRegression
