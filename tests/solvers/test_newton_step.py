@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toprank.solvers.newton_step import Factor, KeptHessian
+from toprank.solvers.newton_step import Factor, KeptHessian, Patience
 
 
 @pytest.mark.parametrize("steady", [True, False])
@@ -60,3 +60,13 @@ def test_a_factor_answers_as_the_hessian_that_it_is_of(kind):
 def test_a_factor_of_what_is_no_number_gives_no_step():
     factor = Factor(np.full((2, 2), np.nan), np.ones(2))
     assert np.isnan(KeptHessian(factor).solve(np.ones(2))).all()
+
+
+def test_patience_ends_a_walk_in_circles_and_no_other():
+    patience = Patience(np.inf, np.inf, 3)
+    assert not patience.ends(5.0, 1.0)  # the first point is lower than none
+    circle = [(5.0, 2.0), (5.0 + 1e-15, 3.0), (5.0 - 1e-15, 1.5)]  # values differ by rounding
+    assert [patience.ends(*point) for point in circle] == [False, False, True]
+    patience = Patience(5.0, 1.0, 3)
+    walk = [(5.0, 2.0), (5.0, 2.0), (4.9, 2.0), (4.9, 0.9), (4.9, 2.0), (5.0, 1.0)]
+    assert not any(patience.ends(*point) for point in walk)

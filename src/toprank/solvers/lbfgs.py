@@ -16,6 +16,7 @@ import numpy as np
 from scipy import linalg, optimize
 
 from toprank._numerics import FloatArray
+from toprank.solvers.newton_step import Patience
 from toprank.solvers.result import (
     SEPARABLE,
     STUCK,
@@ -32,6 +33,8 @@ from toprank.solvers.result import (
 #: Up to this many features a Hessian is worth its price as a change of coordinates.
 ROUND_UP_TO = 1000
 _MEMORY = 20
+#: Legs that may bring neither a lower value nor a smaller gradient.
+_PATIENCE = 4
 #: Of a first step that is shorter, SciPy's takes the place.
 _SHORTEST_STEP = 1e-4
 
@@ -57,6 +60,7 @@ def lbfgs(
     can_round = problem.size <= ROUND_UP_TO and problem.has_curvature
     first = hessian_first or hessian is not None or not problem.gradients_first
     rounded, misled = can_round and first, False
+    patience = Patience(np.inf, np.inf, _PATIENCE)
     while True:
         room = max_iter - len(log.history)
         leg = _Leg(problem, coef, _coordinates(problem, coef, rounded, hessian), tol, log)
@@ -69,7 +73,9 @@ def lbfgs(
         if leg.separable:
             message = SEPARABLE
             break
-        if not can_round or (leg.stuck and not rounded and misled):
+        # next to the minimum legs may also go in circles, each from where another was
+        idle = patience.ends(leg.value, largest(leg.grad))
+        if not can_round or idle or (leg.stuck and not rounded and misled):
             message, done = STUCK, is_cancelled(problem, coef, leg.grad, tol)
             break
         # a Hessian that misleads the line search gives way to the columns' spread for a leg

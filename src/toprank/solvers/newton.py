@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank.solvers.newton_step import Factor, KeptHessian, rounding_error
+from toprank.solvers.newton_step import Factor, KeptHessian, Patience, rounding_error
 from toprank.solvers.result import (
     SEPARABLE,
     STUCK,
@@ -61,7 +61,7 @@ def newton(
     size, enough = largest(grad), tol * problem.scale
     hessian: KeptHessian | None = None
     fresh = exact = False
-    patience = _Patience(value, size)
+    patience = Patience(value, size, _PATIENCE)
     damping = _Damping(problem.size)
     message = f"no convergence in {max_iter} Newton iterations"
     while len(log.history) < max_iter and size > enough:
@@ -120,21 +120,6 @@ def _coarse_start(
     del coarse
     problem.release_sample()
     return reached
-
-
-class _Patience:
-    """Ends a walk in circles among points that differ by rounding alone."""
-
-    def __init__(self, value: float, gradient: float):
-        self.best = value, gradient
-        self.idle = 0
-
-    def ends(self, value: float, gradient: float) -> bool:
-        """Whether neither the value nor the gradient has come down for long."""
-        lower = value < self.best[0] - rounding_error(self.best[0]) or gradient < self.best[1]
-        self.best = min(self.best[0], value), min(self.best[1], gradient)
-        self.idle = 0 if lower else self.idle + 1
-        return self.idle >= _PATIENCE
 
 
 class _Trial:

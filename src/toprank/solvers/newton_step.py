@@ -19,6 +19,30 @@ def rounding_error(value: float) -> float:
     return 8 * sys.float_info.epsilon * max(1.0, abs(value))
 
 
+class Patience:
+    """Ends a walk in circles among points that differ by rounding alone.
+
+    Parameters
+    ----------
+    value, gradient : float
+        Where the walk begins: the objective and the largest gradient entry.
+    steps : int
+        How many may bring neither a lower value nor a smaller gradient.
+    """
+
+    def __init__(self, value: float, gradient: float, steps: int):
+        self.best = value, gradient
+        self.idle, self.steps = 0, steps
+
+    def ends(self, value: float, gradient: float) -> bool:
+        """Whether neither the value nor the gradient has come down for long."""
+        enough = rounding_error(self.best[0]) if np.isfinite(self.best[0]) else 0.0
+        lower = value < self.best[0] - enough or gradient < self.best[1]
+        self.best = min(self.best[0], value), min(self.best[1], gradient)
+        self.idle = 0 if lower else self.idle + 1
+        return self.idle >= self.steps
+
+
 def square(v: FloatArray) -> FloatArray:
     """Return the outer product of a vector with itself."""
     return v[:, None] * v
