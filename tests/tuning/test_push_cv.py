@@ -416,3 +416,12 @@ def test_verbose_prints_the_choice_of_rows_and_of_blocks(rows, capsys):
     assert rest == f"[PNormPushCV] {ranker.choice_}\n"
     with pytest.raises(ValueError, match="resume=True needs the folder of the passes"):
         PNormPushCV(**given).fit_blocks(source, resume=True)
+
+
+def test_folds_of_rows_that_are_not_there_are_named():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    folds = [(np.arange(30), np.arange(30, 40)), (np.arange(10, 40), np.arange(41))]
+    with pytest.raises(
+        ValueError, match="Fold 1 of cv names row 40, but there are 40 rows, 0 to 39"
+    ):
+        PNormPushCV(cv=folds).fit(X, np.arange(40) % 2)

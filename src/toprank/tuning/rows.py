@@ -21,6 +21,7 @@ from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.blocks.row_keys import hash_rows
 from toprank.folds import TimeOrderedSplit, folds_of
+from toprank.folds.splits import check_fold_rows
 from toprank.pairs import Rows
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ def inner_folds(
         return folds
     place = np.full(len(rows), -1)
     place[inner] = np.arange(len(inner))
-    given = check_cv(cv, rows.y, classifier=True).split(rows.y, rows.y)
+    given = list(check_cv(cv, rows.y, classifier=True).split(rows.y, rows.y))
+    check_fold_rows(given, len(rows))
     parts = [tuple(place[part][place[part] >= 0] for part in map(np.asarray, f)) for f in given]
     return folds_of(parts, rows.y[inner])
 
