@@ -162,7 +162,8 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
             Called as ``progress(step, done, total)`` after each member.
         checkpoint : str or path, optional
             A folder that keeps the outcome of every pass (`toprank.blocks.with_checkpoint`); it
-            needs a number as ``random_state``. Trees are kept below it while they grow.
+            needs a number as ``random_state``. Trees are kept below it while they grow, and what
+            a member's fit to all rows raises ends the fit, which can go on later.
         resume : bool, default=False
             Go on with the passes in that folder, to the same bits.
 
@@ -308,6 +309,8 @@ class _BlockMembers:
                 score = _block_score(model, self.source.feature_names)
                 check_scores(np.asarray(score(self.drawn.X[:_TRIED])))
             except Exception as error:  # whatever a member raises is its own
+                if self.kept is not None:  # with a checkpoint the fit can go on later
+                    raise
                 found[name] = error
         return found
 
