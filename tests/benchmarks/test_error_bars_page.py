@@ -1,26 +1,6 @@
 """The tables of the page of coverage are those of their records."""
 
-import importlib
 import json
-import sys
-from pathlib import Path
-
-import pytest
-
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-pytestmark = pytest.mark.skipif(
-    not BENCHMARKS.is_dir(), reason="benchmarks lie in the checkout and are not installed"
-)
-
-
-@pytest.fixture(scope="module")
-def benchmarks():
-    """The modules by their names, which they import each other by."""
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        yield importlib.import_module
-    finally:
-        sys.path.remove(str(BENCHMARKS))
 
 
 def test_the_page_has_every_cell_of_the_record(benchmarks):

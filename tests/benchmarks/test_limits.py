@@ -1,26 +1,8 @@
 """The page of the limits is that of its records, and the record of GPUs keeps what it says."""
 
-import importlib
 import json
-import sys
-from pathlib import Path
 
 import pytest
-
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-pytestmark = pytest.mark.skipif(
-    not BENCHMARKS.is_dir(), reason="benchmarks lie in the checkout and are not installed"
-)
-
-
-@pytest.fixture(scope="module")
-def benchmarks():
-    """The modules by their names, which they import each other by."""
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        yield importlib.import_module
-    finally:
-        sys.path.remove(str(BENCHMARKS))
 
 
 @pytest.fixture

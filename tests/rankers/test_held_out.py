@@ -6,7 +6,7 @@ import pytest
 from toprank import PushTrees
 from toprank.blocks import from_arrays
 from toprank.pairs import Rows
-from toprank.rankers.held_out import choose_round, held_out, held_out_if_they_tell
+from toprank.rankers.held_out import choose_round, held_out, held_out_if_enough
 
 
 def test_one_standard_error_keeps_fewer_rounds():
@@ -36,12 +36,12 @@ def test_rows_that_cannot_be_parted_with_both_classes_on_both_sides_are_refused(
 
 def test_unasked_ten_rows_of_each_class_are_held_out_or_none():
     X = np.zeros((1000, 1))
-    train, test = held_out_if_they_tell(Rows(X, np.arange(1000) < 100), 0.1, 0)
+    train, test = held_out_if_enough(Rows(X, np.arange(1000) < 100), 0.1, 0)
     assert (len(train), len(test), np.sum(test < 100)) == (900, 100, 10)
-    assert held_out_if_they_tell(Rows(X, np.arange(1000) < 90), 0.1, 0) is None
-    assert held_out_if_they_tell(Rows(X, np.arange(1000) > 0), 0.1, 0) is None
+    assert held_out_if_enough(Rows(X, np.arange(1000) < 90), 0.1, 0) is None
+    assert held_out_if_enough(Rows(X, np.arange(1000) > 0), 0.1, 0) is None
     one_group = Rows(X, np.arange(1000) < 100, None, (np.arange(1000) // 200).astype(int))
-    assert held_out_if_they_tell(one_group, 0.1, 0) is None
+    assert held_out_if_enough(one_group, 0.1, 0) is None
 
 
 @pytest.mark.parametrize("early_stopping", ["auto", True])

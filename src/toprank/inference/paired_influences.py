@@ -24,9 +24,10 @@ from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import statistic_of
 from toprank.inference.by_groups import note_on_groups, note_on_weights, spread_over_groups
 from toprank.inference.result import Comparison, MetricRequest, Verdict, check_size
-from toprank.inference.sample import VarianceEstimate
+from toprank.inference.sample import Sample, VarianceEstimate
 from toprank.inference.score_interval import count_errors
 from toprank.inference.shares import slope_of
+from toprank.metrics.expansion import Expansion
 from toprank.metrics.metric import Swaps
 
 _CELLS = 2**20
@@ -36,7 +37,7 @@ _NOTHING = 1e-24
 
 def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:
     """Difference of a smooth metric, from the difference of each row's influence."""
-    (value_a, rows_a, largest), (value_b, rows_b, _) = _influences(a), _influences(b)
+    (value_a, rows_a, largest, of_a), (value_b, rows_b, _, of_b) = map(_influences, (a, b))
     values = (value_a, value_b)
     apart = rows_a - rows_b
     size = max(1.0, float(np.max(np.abs(apart))))  # fourth powers of a large metric overflow
@@ -56,7 +57,7 @@ def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> 
     if a.method == "delong":
         law = VarianceEstimate(spread.variance, np.inf)
         return verdict.from_variance(values, law, "DeLong's variance, normal law")
-    notes = note_on_weights(a.sample), _note_on_other_errors(a, b)
+    notes = note_on_weights(a.sample), _note_on_rare_errors((a.sample, of_a), (b.sample, of_b))
     result = verdict.from_variance(values, spread, method, " ".join(filter(None, notes)))
     swaps = a.metric.swaps
     if swaps is None or len(a.sample.scores) > swaps.up_to or not a.sample.plain:
@@ -68,13 +69,10 @@ def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> 
     return replace(result, p_value=chance, adjusted_p_value=chance, method=method)
 
 
-def _note_on_other_errors(*requests: MetricRequest) -> str:
+def _note_on_rare_errors(*rankers: tuple[Sample, Expansion]) -> str:
     """Where a ranker is near perfect by so few errors that others of its kind may be missing."""
     fewest = np.inf
-    for request in requests:
-        sample, expand = request.sample, request.metric.expansion
-        assert expand is not None
-        found = expand(sample.ranked, **request.settings)
+    for sample, found in rankers:
         if found.pairs is not None and found.top is None and found.share > _NEAR_PERFECT:
             spread = sample.spread(found.on_positive, found.on_negative)
             fewest = min(fewest, count_errors(found.share, spread.variance))
@@ -107,8 +105,8 @@ def _compare_over_groups(
     return verdict.from_variance(values, spread, method, note_on_groups(a.sample))
 
 
-def _influences(request: MetricRequest) -> tuple[float, FloatArray, float]:
-    """Value, influence of each row, and the largest difference there could be."""
+def _influences(request: MetricRequest) -> tuple[float, FloatArray, float, Expansion]:
+    """Value, influence of each row, the largest difference there could be, and the expansion."""
     sample, value, expand = request.sample, request.estimate, request.metric.expansion
     assert expand is not None
     check_size(request.label, value)
@@ -116,7 +114,7 @@ def _influences(request: MetricRequest) -> tuple[float, FloatArray, float]:
     slope = slope_of(expansion.report, expansion.share)
     check_size(request.label, slope)
     influence = slope * sample.on_rows(expansion.on_positive, expansion.on_negative)
-    return value, influence, abs(slope)
+    return value, influence, abs(slope), expansion
 
 
 def swap_p_value(a: MetricRequest, b: MetricRequest, swaps: Swaps) -> float:

@@ -173,7 +173,7 @@ def _spellings(name: str, counts: Counter[str]) -> Concern | None:
     )
 
 
-def find_dates_in_two_ways(columns: Iterable[Column], frame: object) -> Iterator[Concern]:
+def find_ambiguous_dates(columns: Iterable[Column], frame: object) -> Iterator[Concern]:
     """Yield columns of dates whose every word is a date with day and month exchanged, another one.
 
     How they are read was then a custom, not found in the words.

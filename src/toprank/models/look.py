@@ -11,9 +11,9 @@ from toprank.models.columns import Column, is_missing
 from toprank.models.concern import NOTE, WRONG, Concern
 from toprank.models.doubts import (
     describe_long_tails,
+    find_ambiguous_dates,
     find_copies_of_columns,
     find_copies_of_rows,
-    find_dates_in_two_ways,
     find_ids,
     find_names_in_figures,
     find_words,
@@ -117,8 +117,8 @@ def find_concerns(
         *find_ids(columns, values),
         *find_names_in_figures(columns, values),
         *find_words(columns, values, schema.left_out, frame),
-        *find_dates_in_two_ways(() if refit else columns, frame),
-        *find_dates_in_two_ways(_time_column(frame, schema.time), frame),
+        *find_ambiguous_dates(() if refit else columns, frame),
+        *find_ambiguous_dates(_time_column(frame, schema.time), frame),
         *describe_long_tails(long_tails(columns, values), keep_tails),
         *find_copies_of_columns(columns, values),
         *find_copies_of_rows(columns, values, y, rows.groups),

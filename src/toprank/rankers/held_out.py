@@ -114,7 +114,7 @@ def held_out(
     )
 
 
-def held_out_if_they_tell(
+def held_out_if_enough(
     rows: Rows, fraction: float, random_state: int | np.random.Generator | None
 ) -> tuple[IntArray, IntArray] | None:
     """Do as `held_out`; None where it cannot, or with fewer than ten rows of a class held out."""

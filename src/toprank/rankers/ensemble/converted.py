@@ -339,13 +339,13 @@ class CatBoostRanker(ConvertedTrees):
             verbose=0,
             allow_writing_files=False,
         )
-        labels, watch = rows.y.astype(np.int64), [_WhileAwaited()]
+        labels, watch = rows.y.astype(np.int64), [_StopsWithItsThread()]
         model.fit(rows.X, labels, sample_weight=rows.weight, callbacks=watch)
         go_on()
         return _read_catboost(model)
 
 
-class _WhileAwaited:
+class _StopsWithItsThread:
     """A callback of CatBoost that ends the rounds where nobody waits for them any more."""
 
     def after_iteration(self, info: object) -> bool:

@@ -30,10 +30,10 @@ from toprank.rankers.ensemble.out_of_fold import (
     Progress,
     Run,
     fault_of,
-    fit_group_or_say,
     of_one_fit,
     one_thread,
     reason_of,
+    try_group,
 )
 from toprank.rankers.ensemble.plan import EFFORTS, Member, TableShape, auto_folds, auto_members
 from toprank.rankers.ensemble.scores import EnsembleScores
@@ -261,7 +261,7 @@ class EnsembleSteps(EnsembleScores):
 
     def _fit_last(self, rows: EnsembleRows, workers: Workers, wanted: list[Member]) -> LastFits:
         groups = of_one_fit([(name, self._single(one)) for name, one in wanted])
-        return dict(chain.from_iterable(workers.map(partial(fit_group_or_say, rows=rows), groups)))
+        return dict(chain.from_iterable(workers.map(partial(try_group, rows=rows), groups)))
 
 
 def _reasons(runs: list[Run]) -> str:

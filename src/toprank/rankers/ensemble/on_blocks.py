@@ -46,6 +46,7 @@ from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.combination import ScoreColumns
 from toprank.rankers.ensemble.fit_steps import EnsembleSteps, LastFits, check_members
 from toprank.rankers.ensemble.out_of_fold import (
+    TRIED,
     Progress,
     Run,
     check_scores,
@@ -67,8 +68,6 @@ if TYPE_CHECKING:
 
 #: What is added to the seed of the folds: which rows are drawn does not depend on their fold.
 _OTHER_SEED = 7919
-#: Rows that a member scores after its fit to all of them, at most: whether it can.
-_TRIED = 100
 
 
 @dataclass(frozen=True)
@@ -307,7 +306,7 @@ class _BlockMembers:
             try:
                 found[name] = model = self._fit_last(name, member)
                 score = _block_score(model, self.source.feature_names)
-                check_scores(np.asarray(score(self.drawn.X[:_TRIED])))
+                check_scores(np.asarray(score(self.drawn.X[:TRIED])))
             except Exception as error:  # whatever a member raises is its own
                 if self.kept is not None:  # with a checkpoint the fit can go on later
                     raise

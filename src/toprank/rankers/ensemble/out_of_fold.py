@@ -32,7 +32,7 @@ _SMOOTHED = ", smoothed"
 #: Where members give probabilities only: those at 0 and 1 count as this close to it.
 _CLOSEST = 1e-4
 #: Rows that a member scores after its fit to all of them, at most: whether it can.
-_TRIED = 100
+TRIED = 100
 
 
 class MemberError(ValueError):
@@ -205,11 +205,9 @@ def fit_group(members: Sequence[Member], rows: Rows) -> list[Member]:
     return list(zip(names, model.separate_smoothings(), strict=True))
 
 
-def fit_group_or_say(
-    members: Sequence[Member], rows: Rows
-) -> list[tuple[str, BaseEstimator | Exception]]:
+def try_group(members: Sequence[Member], rows: Rows) -> list[tuple[str, BaseEstimator | Exception]]:
     """Fit members that need one fit to all rows, and score some, or say what they raise."""
-    some = rows.take(np.arange(min(_TRIED, len(rows)))).X
+    some = rows.take(np.arange(min(TRIED, len(rows)))).X
     try:
         fitted = fit_group(members, rows)
         for _, model in fitted:

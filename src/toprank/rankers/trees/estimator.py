@@ -18,7 +18,7 @@ from toprank.pairs import IntArray, Rows, check_groups, check_labels, check_rows
 from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.callbacks import TakesCallbacks, has_callbacks
 from toprank.rankers.common import Link, fits, logistic, p_classification
-from toprank.rankers.held_out import choose_round, held_out, held_out_if_they_tell
+from toprank.rankers.held_out import choose_round, held_out, held_out_if_enough
 from toprank.rankers.trees.auto import choose_power, usual_power
 from toprank.rankers.trees.calibration import score_out_of_fold, thin_classes
 from toprank.rankers.trees.clusters import OnClusters
@@ -427,7 +427,7 @@ class PushTrees(
         """Rows to grow from and rows to stop by; None where none are held out."""
         if not self._stops_early(len(rows)):
             return None
-        draw = held_out_if_they_tell if self.early_stopping == "auto" else held_out
+        draw = held_out_if_enough if self.early_stopping == "auto" else held_out
         return draw(rows, self.validation_fraction, random_state)
 
     def _eval_rows(self, eval_set: Sequence[Any]) -> TreeRows:
