@@ -170,6 +170,25 @@ def test_intervals_of_simulated_samples_are_as_wide_as_planned(value, m, n):
     assert plan.half_width == pytest.approx(np.mean(widths), rel=0.05)
 
 
+@pytest.mark.parametrize(("value", "m", "n"), [(0.9, 50, 950), (0.9, 950, 50), (0.2, 66, 586)])
+def test_exponential_scores_are_planned_with_the_classes_as_they_are(value, m, n):
+    rng = np.random.default_rng(2)
+    y = np.repeat([1, 0], [m, n])
+    mean = np.where(y, value / (1 - value), 1.0)
+    found = [interval("auc", y, mean * rng.exponential(size=m + n)) for _ in range(150)]
+    widths = [(one.high - one.low) / 2 for one in found]
+    plan = expected_half_width("auc", value=value, positives=m, negatives=n, model="exponential")
+    assert plan.half_width == pytest.approx(np.mean(widths), rel=0.06)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_to_exchange_the_classes_and_turn_the_scores_changes_no_plan(model):
+    for value in (0.7, 0.98):
+        one = expected_half_width("auc", value=value, positives=30, negatives=400, model=model)
+        other = half_width_of(1 - value, 400, 30, model)
+        assert one.half_width == pytest.approx(other, rel=1e-9)
+
+
 def exact_half_width(value, k, level):
     """The mean over the binomial number of positives of half the Clopper-Pearson length."""
     total = 0.0

@@ -11,6 +11,7 @@ rows; multiply by 1 + (rows per group - 1) times the correlation within groups.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -206,16 +207,22 @@ def expected_half_width(
     supposed = check_model(model, spread)
     wrong = planned is Planned.WRONG_PAIRS
     area, rest = (1 - value, value) if wrong else (value, 1 - value)
+
+    def variance(share: float) -> float:
+        """Of a share of pairs that is the smaller of the area and the rest."""
+        high, low = (1 - share, share) if rest < area else (share, 1 - share)
+        return auc_variance(high, m, n, model, spread, low)
+
     if min(area, rest) < _SMALLEST:
         error = float(np.sqrt(auc_variance(area, m, n, model, spread, rest)))
         length = logit_half_width(min(area, rest), error, level)
     else:
-        length = _score_half_width(min(area, rest), (m, n), (model, spread), level)
+        length = _score_half_width(min(area, rest), (m, n), variance, level)
     return IntervalPlan(**about, supposed=supposed, positives=m, negatives=n, half_width=length)
 
 
 def _score_half_width(
-    share: float, counts: tuple[int, int], model: tuple[str, float], level: float
+    share: float, counts: tuple[int, int], variance: Callable[[float], float], level: float
 ) -> float:
     """Expected half-length of the score interval of a share of pairs, at most one half.
 
@@ -223,10 +230,10 @@ def _score_half_width(
     model's at the estimate.
     """
     found, place = 0.0, float(logit(share))
-    error = float(np.sqrt(auc_variance(share, *counts, *model))) / (share * (1 - share))
+    error = float(np.sqrt(variance(share))) / (share * (1 - share))
     for node, weight in zip(_NODES, _NODE_WEIGHTS, strict=True):
         seen = float(expit(place + min(error, _LONGEST) * node))
-        spread = VarianceEstimate(auc_variance(seen, *counts, *model), min(counts) / 2)
+        spread = VarianceEstimate(variance(seen), min(counts) / 2)
         low, high = score_interval(seen, spread, PairShare(), counts, level)
         found += weight * max(high - low, 0.0) / 2
     return float(found)
