@@ -7,7 +7,9 @@ import pytest
 from scipy.stats import rankdata
 
 from toprank.inference import Comparisons, by_groups, compare
+from toprank.inference.bootstrap import WeightedMetric
 from toprank.inference.paired import Shifts
+from toprank.inference.sample import Sample
 from toprank.metrics import METRICS
 
 SETTINGS = {
@@ -358,3 +360,27 @@ def test_a_near_perfect_ranker_with_few_errors_is_named_in_a_comparison():
     assert "rare ones that the sample has missed" in compare("auc", y, misses, promotes).note
     poor = rng.normal(size=(2, 300)) + y
     assert compare("auc", y, *poor).note == ""
+
+
+@pytest.mark.parametrize("name", ["dcg", "aver"])
+def test_sums_over_places_of_equal_rankers_in_ties_are_rarely_told_apart(name):
+    rng, rejected, excluded = np.random.default_rng(3), 0, 0
+    y = np.arange(40) < 20
+    for _ in range(60):
+        common = rng.normal(size=40)
+        a, b = (np.round(y + common / 2 + rng.normal(size=40) * 0.75**0.5) for _ in range(2))
+        found = compare(name, y, a, b, n_resamples=60)
+        rejected += found.p_value <= 0.05
+        excluded += not found.low <= 0 <= found.high
+    assert rejected <= 8 and excluded <= rejected  # a fifth of them were
+
+
+def test_copies_of_rows_in_a_tie_stay_tied_and_those_of_a_row_alone_take_places_of_their_own():
+    y, s = np.array([1, 0, 1, 1, 0]), np.array([5.0, 5.0, 3.0, 2.0, 1.0])
+    for name, discount in (("dcg", lambda k: 1 / np.log1p(k)), ("aver", lambda k: 1 / k)):
+        sample = Sample.of(y, s)
+        resampled = WeightedMetric(sample, METRICS[name], {})
+        weight = np.array([2.0, 1.0, 2.0, 0.0, 1.0])
+        wanted = 2 * discount(3) + discount(4) + discount(5)
+        assert resampled(weight) == pytest.approx(wanted)
+        assert resampled(np.ones(5)) == pytest.approx(METRICS[name].function(y, s))

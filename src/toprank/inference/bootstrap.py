@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, BoolArray
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers, go_on
 from toprank.inference.result import Comparison, Interval, MetricRequest, Verdict, check_size
@@ -184,14 +184,21 @@ class WeightedMetric:
 
     def of_ties(self, positive: FloatArray, negative: FloatArray) -> float:
         """The metric of ties with these weights of positives and of negatives."""
-        metric, scores = self.metric, self.sample.ranked.scores
+        metric, scores, alone = self.metric, self.sample.ranked.scores, self._alone
         held = None if metric.empty_ties else positive + negative > 0
         if held is not None and not np.all(held):
-            scores, positive, negative = scores[held], positive[held], negative[held]
+            scores, alone = scores[held], alone[held]
+            positive, negative = positive[held], negative[held]
         ranked = _reweigh(scores, positive, negative, self.sample.ranked.whole)
         if metric.of_resample is not None:
-            return metric.of_resample(ranked)
+            return metric.of_resample(ranked, alone)
         return metric.of(ranked, **self.settings)
+
+    @cached_property
+    def _alone(self) -> BoolArray:
+        """Which ties are of one row, whose copies are no ties."""
+        ranked = self.sample.ranked
+        return np.asarray(ranked.positive + ranked.negative == 1)
 
     @property
     def _count(self) -> int:

@@ -22,7 +22,7 @@ from toprank.inference.bootstrap import compare_resampled, statistic_of
 from toprank.inference.by_groups import check_group_support, note_on_groups
 from toprank.inference.equal_shares import equal_shares_p_value
 from toprank.inference.intervals import check_lists, own_labels, weight_for_lists
-from toprank.inference.paired_influences import compare_influences
+from toprank.inference.paired_influences import compare_influences, with_swaps
 from toprank.inference.real_labels import compare_kernels
 from toprank.inference.result import (
     Comparison,
@@ -107,8 +107,9 @@ def compare(
     -----
     The AUC and metrics like it, partial areas, average precision and the p-norm risk are compared
     by the difference of each row's influence, in O(n log n) time and O(n) memory (for the AUC this
-    is DeLong's test). In small samples the p-values of partial areas (up to 1,000 rows) and of the
-    average precision (up to 4,000) come from random swaps of the two rankers' ranks, row by row.
+    is DeLong's test). In small samples the p-values of partial areas (up to 1,000 rows), of the
+    average precision and of `dcg` and `aver` (up to 4,000) come from random swaps of the two
+    rankers' ranks, row by row.
     Metrics at k are compared over the rows that they rank differently: if the rankers are equally
     good, labels fall on those rows at random. The rest is compared by a paired bootstrap.
 
@@ -248,7 +249,14 @@ def _compare_by_strategy(verdict: Verdict, a: MetricRequest, b: MetricRequest) -
         return compare_gains(verdict, a, b)
     if metric.expansion is not None:
         return compare_influences(verdict, a, b)
-    return compare_resampled(verdict, a, b)
+    found = compare_resampled(verdict, a, b)
+    if metric.swaps is None or found.standard_error == 0:
+        return found
+    found = with_swaps(found, a, b)
+    if found.p_value <= 1 - verdict.level:
+        return found
+    # in ties resamples show too little of the spread; the test allows for equal rankers
+    return replace(found, low=min(found.low, 0.0), high=max(found.high, 0.0))
 
 
 def compare_gains(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:

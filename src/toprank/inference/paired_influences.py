@@ -59,13 +59,18 @@ def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> 
         return verdict.from_variance(values, law, "DeLong's variance, normal law")
     notes = note_on_weights(a.sample), _note_on_rare_errors((a.sample, of_a), (b.sample, of_b))
     result = verdict.from_variance(values, spread, method, " ".join(filter(None, notes)))
+    return with_swaps(result, a, b)
+
+
+def with_swaps(result: Comparison, a: MetricRequest, b: MetricRequest) -> Comparison:
+    """The comparison, its p-value from swaps where the metric has them and the sample is small."""
     swaps = a.metric.swaps
     if swaps is None or len(a.sample.scores) > swaps.up_to or not a.sample.plain:
         return result
     # to trade the rankers turns the sign, and nothing else
-    first, second = (a, b) if value_a >= value_b else (b, a)
+    first, second = (a, b) if result.difference >= 0 else (b, a)
     chance = swap_p_value(first, second, swaps)
-    method += "; p-value from swaps of the rankers"
+    method = f"{result.method}; p-value from swaps of the rankers"
     return replace(result, p_value=chance, adjusted_p_value=chance, method=method)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import BoolArray
 from toprank._numerics import FloatArray
 from toprank.metrics.at_cut import Cut, Gains
 from toprank.metrics.expansion import Expansion
@@ -155,7 +156,8 @@ class Metric:
     row_settings : tuple of str
         Parameters that may hold one entry per row.
     of_resample : callable, optional
-        The metric of a resampled `RankedList`, where copies of a row take places of their own.
+        The metric of a resampled `RankedList`, where copies of a row take places of their own:
+        ``of_resample(ranked, alone)``, with which ties are of one row.
     empty_ties : bool
         Whether ``of_list`` takes ties without any row.
     order_only : bool, or callable
@@ -194,7 +196,7 @@ class Metric:
     kernel: str | None = None
     each_group: Callable[..., FloatArray] | None = None
     row_settings: tuple[str, ...] = ()
-    of_resample: Callable[[RankedList], float] | None = None
+    of_resample: Callable[[RankedList, BoolArray], float] | None = None
     empty_ties: bool = False
     order_only: bool | Callable[..., bool] = False
     by_place: Callable[[FloatArray, FloatArray], FloatArray] | None = None

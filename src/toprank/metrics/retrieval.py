@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, expi
 
+from toprank._arrays import BoolArray
 from toprank._extras import require
 from toprank._numerics import FloatArray, is_number
 from toprank.blocks.tensors import OnDevice
@@ -67,9 +69,14 @@ def dcg_of(ranked: RankedList) -> float:
     return ranked.sum_over_places(lambda place: 1.0 / log(place), gain)
 
 
-def dcg_of_resample(ranked: RankedList) -> float:
+def dcg_of_resample(ranked: RankedList, alone: BoolArray) -> float:
     """`dcg` with the copies of a row in places of their own, not tied at the last of them."""
-    return _in_places(ranked, summed_discount(ranked.places))
+    return _in_places(ranked, alone, summed_discount(ranked.places), discount_of_places)
+
+
+def discount_of_places(places: FloatArray) -> FloatArray:
+    """What a positive at each place adds to `dcg`."""
+    return np.asarray(1.0 / np.log1p(places))
 
 
 def aver(
@@ -116,15 +123,24 @@ def aver_of(ranked: RankedList) -> float:
     )
 
 
-def aver_of_resample(ranked: RankedList) -> float:
+def aver_of_resample(ranked: RankedList, alone: BoolArray) -> float:
     """`aver` with the copies of a row in places of their own, not tied at the last of them."""
-    return _in_places(ranked, np.asarray(digamma(ranked.places + 1)))
+    return _in_places(ranked, alone, np.asarray(digamma(ranked.places + 1)), np.reciprocal)
 
 
-def _in_places(ranked: RankedList, summed: FloatArray) -> float:
-    """The sum over positives of a discount, from the discounts summed down to each place."""
+def _in_places(
+    ranked: RankedList,
+    alone: BoolArray,
+    summed: FloatArray,
+    discount: Callable[[FloatArray], FloatArray],
+) -> float:
+    """The sum over positives of a discount, from the discounts summed down to each place.
+
+    Rows that were tied before they were drawn stay so, all of them at the last of their places.
+    """
     in_tie = ranked.positive + ranked.negative
-    return float(np.dot(ranked.positive / in_tie, np.diff(summed)))
+    of_each = np.where(alone, np.diff(summed) / in_tie, discount(ranked.places[1:]))
+    return float(np.dot(ranked.positive, of_each))
 
 
 def average_precision(
