@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from toprank.inference import compare, interval
-from toprank.metrics import f_skew, pnorm_risk
+from toprank.metrics import Metric, f_skew, pnorm_risk
 from toprank.metrics.left_out_expansions import least_average_precision
 
 Y = np.repeat([0, 1], [40, 12])
@@ -124,3 +124,16 @@ def test_a_list_in_reverse_has_an_interval_though_rounding_alone_is_its_spread(
     least, _ = least_average_precision(positives / rows, positives)
     assert found.low == pytest.approx(least) and found.high > found.estimate + 0.05
     assert "no spread" in found.note
+
+
+def test_only_resamples_that_agree_are_said_to_agree():
+    y, s = np.repeat([1, 0], [3, 9]), np.arange(12.0)[::-1]
+
+    def half(y, s, sample_weight):
+        return float(np.sum(sample_weight[s > 10]) < 2)
+
+    metric = Metric(half, values=(0.0, 1.0))
+    found = interval(metric, y, s, n_resamples=50)
+    assert found.estimate == 1 and found.standard_error > 0
+    assert "Every resample" not in found.note and "largest there is" in found.note
+    assert "12 trials" in interval(Metric(lambda y, s: 1.0, values=(0, 1)), Y, PERFECT).note

@@ -256,6 +256,9 @@ def _of_equal_values(
     """Interval where no resample changes the value, or the value is the smallest or largest."""
     lowest, highest = request.metric.bounds(request.settings)
     note = "Every resample gives the same value, so the sample shows no spread"
+    if error > 1e-12 * abs(estimate):
+        end = "largest" if estimate >= highest else "smallest"
+        note = f"The value is the {end} there is, where the spread of resamples gives no interval"
     if not np.isfinite(highest - lowest):
         return request.result(estimate, (estimate, estimate), error, method, note=f"{note}.")
     span, trials = highest - lowest, min(request.sample.units)
