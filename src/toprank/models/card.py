@@ -22,7 +22,7 @@ from toprank.models.read_card import LIBRARIES, installed_version
 from toprank.models.rows import OpenLabels, ScoredRows, TrainingRows, measure, metric_settings
 from toprank.models.sketch import RowSketch
 from toprank.models.together import find_together
-from toprank.models.unseen import UnseenScores
+from toprank.models.unseen import UnseenScores, width_of_a_tie
 from toprank.tuning import Scoring
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def reference(
 
 
 def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> JsonObject:
-    found = _quantiles(unseen.scores)
+    found = _quantiles(unseen.scores, width_of_a_tie(unseen.scores))
     if labelled is None or unseen.rows is None or labelled.unlabelled is not None:
         return found
     weight = labelled.fit_weight
@@ -268,11 +268,11 @@ def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> JsonObject:
     return {**found, "labels": shares.as_dict()}
 
 
-def _quantiles(values: np.ndarray) -> JsonObject:
+def _quantiles(values: np.ndarray, tie: float = 0.0) -> JsonObject:
     """Quantiles of what is there (dates as seconds since 1970), and the share that is missing.
 
     ``at_most`` is the share of what is there up to each quantile: more than asked for where
-    values repeat.
+    values repeat. Values so far beyond a quantile as a tie is wide count as equal to it.
     """
     if values.dtype.kind == "M":
         gaps = np.isnat(values)
@@ -280,6 +280,6 @@ def _quantiles(values: np.ndarray) -> JsonObject:
     else:
         gaps = np.isnan(values)
         numbers = values[~gaps]
-    found = [float(q) for q in np.quantile(numbers, _SHARES)] if len(numbers) else []
+    found = [float(q) + tie for q in np.quantile(numbers, _SHARES)] if len(numbers) else []
     up_to = [float(np.mean(numbers <= q)) for q in found]
     return {"missing": float(np.mean(gaps)), "quantiles": found, "at_most": up_to}
