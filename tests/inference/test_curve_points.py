@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from toprank.inference import curve_points, interval, roc_band
+from toprank.inference import curve_points, interval, precision_recall_band, roc_band
 from toprank.inference.sample import Sample
 from toprank.inference.shares import binomial_interval
 
@@ -76,3 +76,35 @@ def test_the_band_of_the_curve_rises_in_whatever_order_it_is_asked_for():
     shuffled = roc_band(y, s, fpr=rates[order])
     np.testing.assert_array_equal(shuffled.low, band.low[order])
     np.testing.assert_array_equal(shuffled.high, band.high[order])
+
+
+def test_a_precision_at_a_recall_has_the_ends_of_the_band_and_the_other_way_round():
+    rng = np.random.default_rng(4)
+    y = np.arange(200) < 40
+    s = rng.normal(size=200) + y
+    x = np.linspace(0, 1, 2001)[1:]
+    band = precision_recall_band(y, s, recall=x)
+    found = interval("precision_at_recall", y, s, recall=0.3, n_resamples=20)
+    assert found.low == band.low[np.searchsorted(x, 0.3)]
+    assert found.high == pytest.approx(np.max(band.high[x >= 0.3]), abs=0.01)
+    assert found.standard_error > 0 and not found.note
+    for precision in (0.3, 0.6):
+        found = interval("recall_at_precision", y, s, precision=precision, n_resamples=20)
+        ends = [x[one >= precision].max(initial=0.0) for one in (band.low, band.high)]
+        assert (found.low, found.high) == pytest.approx(ends, abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("metric", "at", "law", "truth"),
+    [
+        ("precision_at_recall", {"recall": 0.2}, (40, 80), 0.859),
+        ("recall_at_precision", {"precision": 0.5}, (20, 200), 0.0974),
+    ],
+)
+def test_points_of_the_precision_recall_curve_are_covered(metric, at, law, truth):
+    rng, covered = np.random.default_rng(6), 0
+    y = np.arange(law[1]) < law[0]
+    for _ in range(80):
+        found = interval(metric, y, rng.normal(size=len(y)) + y, n_resamples=20, **at)
+        covered += found.low <= truth <= found.high
+    assert covered >= 74  # the bootstrap covers 64% and 80%

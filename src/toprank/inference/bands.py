@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import kstwo
 
 from toprank._numerics import FloatArray
-from toprank.inference.curve_points import BOTH_CLASSES, fpr_ends, tpr_ends
+from toprank.inference.curve_points import BOTH_CLASSES, precision_ends, tpr_ends
 from toprank.inference.sample import Sample
 from toprank.inference.shares import check_level, clopper_pearson
 from toprank.metrics.at_cut import Cut, fpr_where, lift_cut, tpr_cut
@@ -219,8 +219,7 @@ def precision_recall_band(
 
     fpr = fpr_where(sample.ranked, x)
     if kind == "pointwise":
-        lowest, highest = fpr_ends(sample, x, fpr, level)
-        ends = precision(highest), precision(lowest)
+        ends = precision_ends(sample, x, level)
         return Band(x, precision(fpr), *ends, names, level, kind, BOTH_CLASSES)
     low, high = _roc_box(sample, level)
     grid = _grid(sample.ranked)

@@ -7,6 +7,7 @@ roots of sums of squares (MOVER; Zou & Donner 2008), on a scale where a rate nea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import EllipsisType
 
 import numpy as np
@@ -23,6 +24,7 @@ from toprank.inference.shares import (
     binomial_upper_end,
     clopper_pearson,
 )
+from toprank.metrics.at_cut import fpr_where
 
 BOTH_CLASSES = "binomial reaches of both classes"
 _ROUNDING = 1e-9
@@ -214,3 +216,50 @@ def fpr_ends(
     ends = (np.clip(np.exp(middle + by) - 0.5 / low, 0.0, 1.0) for by in (-below, above))
     lowest, highest = ends
     return np.minimum(lowest, observed), np.where(furthest < 1, highest, 1.0)
+
+
+def precision_ends(
+    sample: Sample, recall: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Interval of the precision at each recall above 0, for the sample's share of positives."""
+    prevalence = sample.ranked.positives / sample.ranked.total
+    lowest, highest = fpr_ends(sample, recall, fpr_where(sample.ranked, recall), level)
+    low, high = (
+        prevalence * recall / (prevalence * recall + (1 - prevalence) * fpr)
+        for fpr in (highest, lowest)
+    )
+    return low, high
+
+
+def best_precision_ends(sample: Sample, recall: float, level: float) -> tuple[float, float]:
+    """Interval of the highest precision where the recall is this or more.
+
+    It is no less than the precision at this recall, and no more than that at some larger one.
+    """
+    larger = np.linspace(recall, 1.0, _POINTS)
+    low, high = precision_ends(sample, larger, level)
+    return float(low[0]), float(np.max(high))
+
+
+def best_recall_ends(sample: Sample, precision: float, level: float) -> tuple[float, float]:
+    """Interval of the highest recall where the precision is this or more: the band, inverted."""
+    least = _furthest(lambda x: precision_ends(sample, x, level)[0] >= precision)
+    most = _furthest(lambda x: precision_ends(sample, x, level)[1] >= precision)
+    return least[0], most[1]
+
+
+def _furthest(holds: Callable[[FloatArray], BoolArray]) -> tuple[float, float]:
+    """Two points close together, the last of (0, 1] where something holds between them."""
+    low, high = 0.0, 1.0
+    for _ in range(_ZOOMS):
+        points = np.linspace(low, high, _POINTS)
+        held = np.flatnonzero(holds(points[1:]))
+        last = 0 if len(held) == 0 else int(held[-1]) + 1
+        if last == _POINTS - 1:
+            return high, high
+        low, high = float(points[last]), float(points[last + 1])
+    return low, high
+
+
+#: Points at which a band is read, and how often more closely around one of them.
+_POINTS, _ZOOMS = 201, 3

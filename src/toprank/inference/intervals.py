@@ -25,7 +25,12 @@ from toprank._columns import labels_column
 from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import WeightedMetric, bootstrap_interval, replicates
 from toprank.inference.by_groups import check_group_support, note_on_groups
-from toprank.inference.curve_points import BOTH_CLASSES, tpr_ends
+from toprank.inference.curve_points import (
+    BOTH_CLASSES,
+    best_precision_ends,
+    best_recall_ends,
+    tpr_ends,
+)
 from toprank.inference.hidden_positives import interval_with_hidden, refuse_beside_unlabelled
 from toprank.inference.influence import interval_from_expansion
 from toprank.inference.real_labels import interval_of_kernel
@@ -40,7 +45,7 @@ from toprank.inference.shares import (
 from toprank.metrics.at_cut import Cut, effective_trials, smooth_share
 from toprank.metrics.block_list import BlockList
 from toprank.metrics.hidden import OpenLabels
-from toprank.metrics.metric import SHARE, Metric, call_label
+from toprank.metrics.metric import SHARE, CurvePoint, Metric, call_label
 from toprank.metrics.registry import METRICS, as_metric
 
 GIVEN_NEGATIVES = "the expected value for new positives, against the negatives of this list"
@@ -218,7 +223,25 @@ def _by_strategy(request: MetricRequest) -> Interval:
         return interval_at_cut(request, metric.cut(sample, **settings))
     if metric.expansion is not None:
         return interval_from_expansion(request, metric.expansion(sample.ranked, **settings))
-    return bootstrap_interval(request)
+    found = bootstrap_interval(request)
+    if metric.curve_point is None or sample.groups is not None or request.method == "bootstrap":
+        return found
+    return interval_of_curve_point(request, metric.curve_point, found)
+
+
+def interval_of_curve_point(
+    request: MetricRequest, kind: CurvePoint, resampled: Interval
+) -> Interval:
+    """Interval of a point of the precision-recall curve, from the band around the curve.
+
+    A resample has few values of such a point, and near the top of the list often just one.
+    """
+    at = float(*request.settings.values())
+    reads = {CurvePoint.PRECISION: best_precision_ends, CurvePoint.RECALL: best_recall_ends}
+    low, high = reads[kind](request.sample, at, request.level)
+    estimate = request.estimate
+    ends = (min(low, estimate), max(high, estimate))
+    return request.result(estimate, ends, resampled.standard_error, BOTH_CLASSES)
 
 
 def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:

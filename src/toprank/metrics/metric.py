@@ -67,6 +67,13 @@ class Hidden(Enum):
     NOTHING = "nothing"
 
 
+class CurvePoint(Enum):
+    """Points of the precision-recall curve, whose intervals come from the band around it."""
+
+    PRECISION = "the highest precision where the recall is this or more"
+    RECALL = "the highest recall where the precision is this or more"
+
+
 @dataclass(frozen=True)
 class Extreme:
     """One extreme row decides the metric, and the bootstrap fails.
@@ -99,11 +106,15 @@ class Swaps:
         For metrics that are a mean over the positives, what each adds to that mean:
         ``of_places(places, **settings)`` for the places of the positives from the top down, the
         first 1, one list per row. Differences are then compared in standard errors.
+    ties_last : bool
+        Whether ties stay ties, all at the last of their places; by default each half of a pair in a
+        tie counts as ranked rightly.
     """
 
     up_to: int
     of_orders: Callable[..., FloatArray] | None = None
     of_places: Callable[..., FloatArray] | None = None
+    ties_last: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,6 +177,8 @@ class Metric:
     by_place : callable, optional
         For metrics that put ties at their last place: what a positive there adds, from the
         weights of the positives and of all rows down to each place.
+    curve_point : CurvePoint, optional
+        Which point of the precision-recall curve it is.
     planned : Planned, optional
         What `toprank.inference.sample_size` takes it for; by default there is no plan.
     hidden : Hidden, optional
@@ -200,6 +213,7 @@ class Metric:
     empty_ties: bool = False
     order_only: bool | Callable[..., bool] = False
     by_place: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    curve_point: CurvePoint | None = None
     planned: Planned | None = None
     hidden: Hidden | None = None
     steadier: Mapping[str, object] = field(default_factory=dict)
