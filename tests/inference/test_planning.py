@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from scipy.stats import binom, binomtest, multivariate_normal
 
 from toprank.inference import compare, interval
@@ -16,6 +16,7 @@ from toprank.inference.auc_models import (
     auc_variance,
     both_negative,
 )
+from toprank.inference.designs import ComparisonPlan, smallest_plan_near
 from toprank.inference.equal_shares import equal_shares_p_value
 from toprank.inference.planning import (
     comparison_power,
@@ -264,6 +265,69 @@ def test_the_power_of_a_paired_comparison_is_that_of_simulated_tests(correlation
     assert plan.power == pytest.approx(found, abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("value", "difference", "correlation", "m", "n"),
+    [(0.99, 0.008, 0.5, 114, 1018), (0.95, 0.04, 0.5, 33, 700), (0.8, 0.02, 1.0, 9, 81)],
+)
+def test_the_power_near_one_and_of_few_rows_is_that_of_compare(
+    value, difference, correlation, m, n
+):
+    rng = np.random.default_rng(6)
+    y, draws = np.repeat([1, 0], [m, n]), 300
+    means = ndtri([value, value + difference]) * np.sqrt(2)
+    found = []
+    for _ in range(draws):
+        high, low = (
+            paired_scores(rng, 1, *of, 1.0, correlation) for of in ((m, means), (n, (0, 0)))
+        )
+        scores = np.concatenate((high[:, 0], low[:, 0]), axis=1)
+        found.append(compare("auc", y, *scores).p_value <= 0.05)
+    plan = comparison_power(
+        "auc", value=value, difference=difference, correlation=correlation, positives=m, negatives=n
+    )
+    assert plan.power == pytest.approx(np.mean(found), abs=0.06)
+
+
+def test_rankers_near_one_need_the_rows_that_their_test_needs():
+    asked = {"value": 0.95, "difference": 0.04, "correlation": 0.5, "prevalence": 0.02}
+    plan = comparison_size("auc", **asked)  # the normal theory wants 44 positives; 32 are enough
+    assert 28 < plan.positives < 36 and plan.power == pytest.approx(0.8, abs=0.02)
+
+
+@pytest.mark.more
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("rows", [{"prevalence": 0.2}, {"positives": 120}, {"negatives": 60}])
+@pytest.mark.parametrize("value", [0.6, 0.9, 0.98])
+def test_a_class_that_is_short_is_planned_for_or_refused_in_a_few_steps(rows, value):
+    try:
+        plan = comparison_size("auc", value=value, difference=(1 - value) / 2, **rows)
+    except ValueError as error:
+        assert "out of reach" in str(error)
+        return
+    assert plan.power >= 0.8
+
+
+def test_a_search_from_a_size_that_is_near_finds_the_smallest_in_few_plans():
+    made = []
+
+    def plan(size):
+        made.append(size)
+        power = ndtr(0.1 * np.sqrt(size) - 2)
+        about = {"metric": "auc", "value": 0.5, "level": 0.95, "supposed": "", "k": size}
+        return ComparisonPlan(**about, difference=0.1, power=power)
+
+    def excess(plan):
+        return float(ndtri(plan.power) - ndtri(0.8))
+
+    wanted = int(np.ceil(((ndtri(0.8) + 2) / 0.1) ** 2))
+    for start in (1, wanted // 3, wanted, 40 * wanted):
+        made.clear()
+        assert smallest_plan_near(plan, excess, 2.8, start).k == wanted
+        assert len(made) == len(set(made)) <= 15
+    assert smallest_plan_near(plan, lambda plan: -1.0, 2.8, 5) is None
+    assert smallest_plan_near(plan, lambda plan: 1.0, 2.8, 5).k == 1
+
+
 @pytest.mark.more
 def test_the_power_to_compare_precisions_is_that_of_simulated_tests():
     rng = np.random.default_rng(5)
@@ -309,12 +373,16 @@ def test_the_rows_of_a_comparison_are_the_fewest_with_the_power(metric, design, 
     assert comparison_power(metric, value=0.8, difference=difference, **rows).power < 0.8
 
 
+@pytest.mark.more
 def test_rankers_alike_are_easier_to_compare():
     sizes = [
         comparison_size("auc", value=0.8, difference=0.02, correlation=c, prevalence=0.1).rows
         for c in (-0.5, 0.0, 0.5, 0.9, 1.0)
     ]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def test_lists_with_more_rows_in_common_are_easier_to_compare():
     lists = [
         comparison_size("precision_at", value=0.4, difference=0.02, overlap=o).k
         for o in (0.0, 0.3, 0.6, 0.9)

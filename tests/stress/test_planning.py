@@ -90,7 +90,7 @@ def test_any_difference_has_a_power(metric, value, difference, correlation, rows
         negatives=rows[1],
         spread=spread,
     ).power
-    assert 0.05 - 1e-12 <= power <= 1
+    assert 0 <= power <= 1  # two rows of each class never show anything
 
 
 def by_definition(value, difference, correlation, m, n, spread):

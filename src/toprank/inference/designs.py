@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, floor, inf
+from math import ceil, floor, inf, sqrt
 from numbers import Integral
 from typing import TypeVar
 
@@ -163,14 +163,64 @@ def whole_rows(rows: float) -> int:
 def smallest_plan(
     plan: Callable[[int], AnyPlan], enough: Callable[[AnyPlan], bool]
 ) -> AnyPlan | None:
-    """The plan of the smallest size that is enough, by bisection; None if there is none."""
+    """The plan of the smallest size that is enough; None if there is none."""
+    size = smallest_size(lambda size: enough(plan(size)))
+    return None if size is None else plan(size)
+
+
+def smallest_size(enough: Callable[[int], bool]) -> int | None:
+    """The smallest size that is enough, by bisection; None if there is none."""
     largest = 1
-    while not enough(plan(largest)):
+    while not enough(largest):
         if largest >= MOST_ROWS:
             return None
         largest *= 2
     sizes = range(largest // 2 + 1, largest)
-    return plan(sizes.start + bisect_left(sizes, True, key=lambda size: enough(plan(size))))
+    return sizes.start + bisect_left(sizes, True, key=enough)
+
+
+def smallest_plan_near(
+    plan: Callable[[int], AnyPlan], excess: Callable[[AnyPlan], float], reach: float, start: int
+) -> AnyPlan | None:
+    """The plan of the smallest size that is enough, from a size that is near: few are made.
+
+    `excess` says by how much a plan is more than enough, and with `reach` added is about as the
+    root of the size. The plan found is enough, and that of one size less is not.
+    """
+    size, low, high, beyond = start, 0, 0, 1.03
+    made: dict[int, AnyPlan] = {}
+    over: dict[int, float] = {}
+    while size not in over:  # outwards, until one is enough and one is not
+        made[size] = plan(size)
+        over[size] = excess(made[size])
+        aim = size * (reach / max(over[size] + reach, reach / 8)) ** 2
+        if over[size] >= 0:
+            high = size
+            size = size if low else max(1, floor(aim / beyond))
+        else:
+            low = size
+            size = size if high else min(MOST_ROWS, ceil(aim * beyond))
+        beyond = beyond**2
+    if high == 0:
+        return None
+    while high - low > 1:
+        size = _between(low, high, over)
+        made[size] = plan(size)
+        over[size] = excess(made[size])
+        if over[size] >= 0:
+            high, over[low] = size, over[low] / 2  # the end that stays counts for less
+        else:
+            low, over[high] = size, over[high] / 2
+    return made[high]
+
+
+def _between(low: int, high: int, over: dict[int, float]) -> int:
+    """The size at which a line through both, over the roots of the sizes, has no excess."""
+    if high > 4 * low:
+        return round(sqrt(low * high))
+    share = over[low] / (over[low] - over[high])
+    root = sqrt(low) + share * (sqrt(high) - sqrt(low))
+    return min(max(round(root**2), low + 1), high - 1)
 
 
 def refuse(metric: str, **given: object) -> None:
