@@ -3,10 +3,12 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toprank.inference import period_interval
 from toprank.tuning import capacity, capacity_threshold
 
 
@@ -72,6 +74,17 @@ def test_labels_of_periods_count_the_periods():
     )
     assert capacity_threshold(scores, 2, days).n_periods == 3
     assert "five periods" in capacity_threshold(scores, 2, days).note
+
+
+def test_dates_with_hours_are_cut_to_days():
+    hours = np.datetime64("2026-01-01T00") + np.arange(300)
+    zoned = pd.Series(pd.date_range("2026-01-01", periods=300, freq="h", tz="Europe/Berlin"))
+    scores, y = np.arange(300.0) % 7, np.arange(300) % 2
+    wanted = capacity_threshold(scores, 5, hours.astype("datetime64[D]"))
+    assert wanted.n_periods == 13
+    for times in (hours, pd.Series(hours), zoned, [time.to_pydatetime() for time in zoned]):
+        assert capacity_threshold(scores, 5, times) == wanted
+        assert len(period_interval("auc", y, scores, times).periods) == 13
 
 
 def test_days_that_differ_much_widen_the_interval():

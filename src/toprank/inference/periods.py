@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -249,6 +250,20 @@ def check_periods(period: ArrayLike, n: int) -> AnyArray:
     times = labels_column("period", to_numpy(period), "every row must be in a known period")
     if len(times) != n:
         raise ValueError(f"period has {len(times)} entries, expected one per row: {n}.")
+    return cut_to_days(times)
+
+
+def cut_to_days(times: AnyArray) -> AnyArray:
+    """Dates with hours as days, each on its own clock where it has a zone; all else as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cut_to_days(np.array(["2026-01-05T23:10", "2026-01-06T00:05"], dtype="datetime64[m]"))
+    array(['2026-01-05', '2026-01-06'], dtype='datetime64[D]')
+    """
+    if times.dtype == object and all(isinstance(time, datetime) for time in times):
+        return np.array([time.date() for time in times], dtype="datetime64[D]")
     return times.astype("datetime64[D]") if times.dtype.kind == "M" else times
 
 

@@ -13,6 +13,7 @@ from sklearn.utils import check_consistent_length
 
 from toprank._arrays import AnyArray, BoolArray, JsonObject
 from toprank._numerics import FloatArray, is_number
+from toprank.inference.periods import cut_to_days
 from toprank.inference.shares import clopper_pearson
 from toprank.pairs import check_counts, check_labels, check_scores, check_weights, split_classes
 
@@ -120,9 +121,10 @@ def capacity_threshold(
         Alerts that can be looked at in a period.
     period : number or array-like of shape (n,), default=1
         How many periods the scores cover, or the period of each item (a date, a week number).
-        With one per item the dispersion between periods is measured. A number of periods does not
-        show it: 4 is supposed then, days that are busy or quiet, unless `dispersion` is given, and
-        the note says so. Periods without any item must be counted by the number.
+        Dates with hours are cut to days. With one per item the dispersion between periods is
+        measured. A number of periods does not show it: 4 is supposed then, days that are busy or
+        quiet, unless `dispersion` is given, and the note says so. Periods without any item must be
+        counted by the number.
     y : array-like of shape (n,), optional
         Labels, for the precision.
     sample_weight : array-like of shape (n,), optional
@@ -222,7 +224,7 @@ def _periods(period: Any, n: int, weight: FloatArray) -> tuple[float, IntArray |
     if np.ndim(period) == 0:
         _check_number("period", period)
         return float(period), None
-    labels = check_labels(period, "period")
+    labels = cut_to_days(check_labels(period, "period"))
     if len(labels) != n:
         raise ValueError(f"period has {len(labels)} items, expected one number or {n}.")
     present = np.unique(labels[weight > 0])
