@@ -11,13 +11,13 @@ Where all rows would be too many, the difference is drawn by its projection on t
 
 with D what a positive and E what a negative adds to the difference, both functions of the row's
 scores alone; what is left of a pair is drawn as normal. Where that is much of the variance the
-power near one would be up to .03 too small, so that whole samples are drawn up to some thousand
-rows.
+power near one would be up to .03 too small, and up to some thousand rows whole samples are drawn.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from math import log2
 
 import numpy as np
@@ -27,7 +27,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 from toprank._numerics import FloatArray
 from toprank.inference.auc_models import auc_difference_variance
 
-#: Samples that are drawn: the power has a standard error of .006 to .015.
+#: Samples that are drawn: the power has a standard error of .005 to .015.
 _DRAWS = 3000
 #: Share of the variance that is left of a pair above which whole samples are drawn.
 _LEFT = 0.003
@@ -60,47 +60,74 @@ def area_power(
     >>> 0.91 < found < 0.96
     True
     """
-    model = _Pair(value, difference, correlation, spread)
-    # one row of a class among endless ones of the other, and a single pair
-    of_positive, of_negative, pair = (
-        auc_difference_variance(value, difference, correlation, m, n, spread)
-        for m, n in ((1, _ENDLESS), (_ENDLESS, 1), (1, 1))
-    )
-    left = max(0.0, pair - of_negative - of_positive)
+    model = _Model(value, difference, correlation, positives, negatives, spread)
+    told = partial(_told_apart, positives=positives, negatives=negatives, risk=risk)
     rows = positives + negatives
-    of_rows = negatives * of_positive + positives * of_negative
-    if left > _LEFT * of_rows and rows <= _MOST_ROWS:
-        found = model.whole_samples(positives, negatives, min(_DRAWS, _CELLS // rows))
-    else:
-        parts = of_positive, of_negative, left
-        found = model.projections(positives, negatives, parts)
-    told = _told_apart(*found, positives, negatives, risk).astype(np.float64)
-    # how far the draws are off in the mean, which is known, they are off in what they tell apart
-    off = found[0] - difference
-    slope = np.mean((told - np.mean(told)) * off) / max(float(np.var(off)), np.finfo(float).tiny)
-    return float(np.clip(np.mean(told) - slope * np.mean(off), 0.0, 1.0))
+    if model.left <= _LEFT or rows > _MOST_ROWS:
+        return model.share(model.projections(), told)
+    draws = min(_DRAWS, _CELLS // rows)
+    scores = model.scores(positives, draws, 3), model.scores(negatives, draws, 4)
+    whole = model.whole_samples(*scores)
+    if 2 * draws > _DRAWS:
+        return model.share(whole, told)
+    # whole samples of many rows are few: they say how far projections, which are many, are off
+    projected = model.projections((scores[0], -scores[1]))
+    off = float(np.mean(told(*whole)) - np.mean(told(*projected)))
+    return float(np.clip(model.share(model.projections(), told) + off, 0.0, 1.0))
 
 
-class _Pair:
-    """Two rankers of binormal scores, whose differences of two rows vary by one."""
+#: Difference of the areas and the variances of both classes in it, in every draw.
+Draws = tuple[FloatArray, FloatArray, FloatArray]
 
-    def __init__(self, value: float, difference: float, correlation: float, spread: float) -> None:
+
+class _Model:
+    """Samples of two rankers of binormal scores, whose differences of two rows vary by one."""
+
+    def __init__(
+        self,
+        value: float,
+        difference: float,
+        correlation: float,
+        positives: int,
+        negatives: int,
+        spread: float,
+    ) -> None:
         self.difference, self.correlation = difference, correlation
+        self.counts = positives, negatives
         self.shifts = float(ndtri(value)), float(ndtri(value + difference))
         width = float(np.hypot(1.0, spread))
-        self.of_positives, self.of_negatives = spread / width, 1.0 / width
-
-    def whole_samples(
-        self, positives: int, negatives: int, draws: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Difference of the areas and DeLong's variances of both classes, in every draw."""
-        high, low = (
-            _scores(self.correlation, count, draws, seed)
-            for seed, count in enumerate((positives, negatives))
+        self.widths = spread / width, 1.0 / width
+        # one row of a class among endless ones of the other, and a single pair
+        of_positive, of_negative, pair = (
+            auc_difference_variance(value, difference, correlation, m, n, spread)
+            for m, n in ((1, _ENDLESS), (_ENDLESS, 1), (1, 1))
         )
+        self.of_rows = of_positive, of_negative
+        self.of_pairs = max(0.0, pair - of_positive - of_negative) / positives / negatives
+        self.weights = of_positive / positives, of_negative / negatives
+
+    @property
+    def left(self) -> float:
+        """What pairs add to the variance, over what rows add."""
+        return self.of_pairs / max(sum(self.weights), np.finfo(float).tiny)
+
+    def share(self, draws: Draws, told: Callable[..., NDArray[np.bool_]]) -> float:
+        """The share of the draws that is told apart, less what their mean is off by chance."""
+        found, off = told(*draws).astype(np.float64), draws[0] - self.difference
+        around = np.mean((found - np.mean(found)) * off)
+        slope = around / max(float(np.var(off)), np.finfo(float).tiny)
+        return float(np.clip(np.mean(found) - slope * np.mean(off), 0.0, 1.0))
+
+    def scores(self, rows: int, draws: int, seed: int) -> FloatArray:
+        """Standard normal scores of both rankers, (2, rows, draws)."""
+        return _scores(self.correlation, rows, draws, seed)
+
+    def whole_samples(self, high: FloatArray, low: FloatArray) -> Draws:
+        """From all rows, with DeLong's variances."""
+        positives, negatives = self.counts
         placed = []
         for shift, of_high, of_low in zip(self.shifts, high, low, strict=True):
-            scores = (shift + self.of_positives * of_high, self.of_negatives * of_low)
+            scores = (shift + self.widths[0] * of_high, self.widths[1] * of_low)
             order = np.argsort(np.concatenate(scores).T, axis=1)
             positive = order < positives
             won = np.cumsum(~positive, axis=1) / negatives
@@ -109,54 +136,46 @@ class _Pair:
             np.put_along_axis(place, order, np.where(positive, won, lost), axis=1)
             placed.append(place)
         apart = placed[1] - placed[0]
-        of_high, of_low = apart[:, :positives], apart[:, positives:]
-        return (
-            np.mean(of_high, axis=1),
-            np.var(of_high, axis=1, ddof=1) / positives,
-            np.var(of_low, axis=1, ddof=1) / negatives,
-        )
+        parts = apart[:, :positives], apart[:, positives:]
+        of_high, of_low = (np.var(part, axis=1, ddof=1) / part.shape[1] for part in parts)
+        return np.mean(parts[0], axis=1), of_high, of_low
 
-    def projections(
-        self, positives: int, negatives: int, parts: tuple[float, float, float]
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same from what each row adds, and a normal part for the pairs."""
-        of_positive, of_negative, left = parts
-        weights = of_positive / positives, of_negative / negatives
-        widths = (self.of_positives, self.of_negatives), (self.of_negatives, self.of_positives)
-        # a negative is placed among positives as a positive is among negatives, scores turned
-        counts = positives, negatives
-        classes = zip(counts, (of_positive, of_negative), weights, widths, (0, 1), strict=True)
-        total = sum(weights)
-        pairs = left / positives / negatives
-        apart = np.random.default_rng(2).standard_normal(_DRAWS) * np.sqrt(pairs) - self.difference
-        variances = []
-        for count, variance, weight, (own, other), seed in classes:
-            share = weight / total if total > 0 else 0.5
+    def projections(self, drawn: tuple[FloatArray, FloatArray] | None = None) -> Draws:
+        """From what each row adds, and a normal part for the pairs.
+
+        A negative is placed among positives as a positive is among negatives, with its score
+        turned. Where `drawn` is not given, the scores are those of fixed seeds.
+        """
+        means, variances = [], []
+        for seed, count in enumerate(self.counts):
+            widths = self.widths[seed], self.widths[1 - seed]
+            share = self.weights[seed] / sum(self.weights) if sum(self.weights) > 0 else 0.5
             # of a few sizes, so that plans of more rows find theirs drawn
             rows = min(count, max(_FEWEST, 2 ** round(log2(max(1.0, _PROJECTED * share)))))
-            mean, seen = _adds(self.shifts, self.correlation, rows, own, other, seed)
+            if drawn is None:
+                mean, seen = _drawn_adds(self.correlation, rows, seed, self.shifts, *widths)
+            else:
+                mean, seen = _adds(drawn[seed][:, :rows], self.shifts, *widths)
             if rows < count:  # scaled to as many as there are
                 scale = np.sqrt(rows / count)
                 mean = self.difference + scale * (mean - self.difference)
-                seen = variance + scale * (seen - variance)
-            apart = apart + mean
-            variances.append(seen / count + pairs)
-        return apart, variances[0], variances[1]
+                seen = self.of_rows[seed] + scale * (seen - self.of_rows[seed])
+            means.append(mean)
+            variances.append(seen / count + self.of_pairs)
+        pairs = np.random.default_rng(2).standard_normal(len(means[0])) * np.sqrt(self.of_pairs)
+        return sum(means) - self.difference + pairs, variances[0], variances[1]
 
 
 def _scores(correlation: float, rows: int, draws: int, seed: int) -> FloatArray:
-    """Standard normal scores of both rankers, (2, rows, draws); more rows are only added."""
     drawn = np.random.default_rng(seed).standard_normal((rows, 2, draws))
     first, own = drawn[:, 0], drawn[:, 1]
     return np.stack((first, correlation * first + np.sqrt(1 - correlation**2) * own))
 
 
-@lru_cache(maxsize=32)
 def _adds(
-    shifts: tuple[float, float], correlation: float, rows: int, own: float, other: float, seed: int
+    scores: FloatArray, shifts: tuple[float, float], own: float, other: float
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of what the rows of one class add to the difference, in every draw."""
-    scores = _scores(correlation, rows, _DRAWS, seed)
     with np.errstate(divide="ignore", over="ignore"):  # a class without a width is a step
         first, second = (
             ndtr((shift + own * one) / np.float64(other))
@@ -164,6 +183,14 @@ def _adds(
         )
     apart = second - first
     return np.mean(apart, axis=0), np.var(apart, axis=0, ddof=1)
+
+
+@lru_cache(maxsize=32)
+def _drawn_adds(
+    correlation: float, rows: int, seed: int, shifts: tuple[float, float], own: float, other: float
+) -> tuple[FloatArray, FloatArray]:
+    """The same of scores of this seed; more rows are only added to fewer."""
+    return _adds(_scores(correlation, rows, _DRAWS, seed), shifts, own, other)
 
 
 def _told_apart(

@@ -284,7 +284,7 @@ def comparison_size(
     >>> from toprank.inference.planning import comparison_size
     >>> plan = comparison_size("auc", value=0.85, difference=0.03, correlation=0.7, prevalence=0.2)
     >>> plan.positives, plan.negatives
-    (247, 988)
+    (254, 1013)
     """
     if not (is_number(power) and 1 - check_level(level) < power < 1):
         raise ValueError(f"power={power!r}: expected a number between 1 - level and 1.")
@@ -337,8 +337,8 @@ def comparison_power(
     """The chance that a paired comparison of two rankers on these rows finds their difference.
 
     The power is that of the test which `compare` makes. For the AUC 3,000 samples of binormal
-    scores are drawn with a fixed seed, fewer where whole samples of many rows are, and the test is
-    made of each; up to 0.01 or 0.02 are chance. Where the normal theory of the difference gives
+    scores are drawn with a fixed seed and the test is made of each, of large ones by what each row
+    adds to the difference (`toprank.inference.area_power`); 0.01 or 0.02 are chance. Where the normal theory of the difference gives
     hardly more than the risk of the test, 1 - `level`, it stands. For the precision at k, rows that
     both lists hold cancel: of the others, a share of 1 - `overlap` in each list, the labels are
     independent, and the power is that of the test of them (`toprank.inference.equal_shares`), exact
@@ -368,8 +368,8 @@ def comparison_power(
     >>> from toprank.inference.planning import comparison_power
     >>> plan = comparison_power("auc", value=0.85, difference=0.03, correlation=0.7,
     ...                         positives=100, negatives=900)
-    >>> round(plan.power, 2)
-    0.47
+    >>> round(plan.power, 1)
+    0.5
     """
     return _comparison(
         metric,
