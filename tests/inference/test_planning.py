@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom, binomtest, multivariate_normal
 
-from toprank.inference import compare, interval
+from toprank.inference import compare, designs, interval
 from toprank.inference.auc_models import (
     MODELS,
     _apart,
@@ -24,6 +24,7 @@ from toprank.inference.planning import (
     expected_half_width,
     sample_size,
 )
+from toprank.inference.shares import clopper_pearson
 
 
 def wins(high, low):
@@ -215,6 +216,26 @@ def test_the_planned_k_is_the_smallest_whose_exact_interval_is_narrow_enough(
     assert widths[-1] <= half_width
     assert all(width > half_width for width in widths[:-1])
     assert plan.rows == plan.k
+
+
+def test_a_few_hundred_numbers_of_hits_stand_for_all():
+    hits = np.arange(20_001)
+    low, high = clopper_pearson(hits / 20_000, 20_000.0, 0.95)
+    whole = np.dot(binom.pmf(hits, 20_000, 0.3), high - low) / 2
+    plan = expected_half_width("precision_at", value=0.3, k=20_000)
+    assert plan.half_width == pytest.approx(whole, rel=1e-9)
+
+
+def test_an_interval_as_narrow_as_nobody_asks_for_is_planned_in_moments(monkeypatch):
+    counted, real = [], clopper_pearson
+
+    def count(share, *others):
+        counted.append(np.size(share))
+        return real(share, *others)
+
+    monkeypatch.setattr(designs, "clopper_pearson", count)
+    assert sample_size("precision_at", value=0.8, half_width=1e-6).k > 6e11
+    assert sum(counted) < 50_000
 
 
 @pytest.mark.more
@@ -436,7 +457,21 @@ REFUSED = [
     (comparison_size, "auc", COMPARE | {"prevalence": 0.1, "difference": 0}, "not 0"),
     (comparison_size, "auc", COMPARE | {"prevalence": 0.1, "difference": 0.3}, "supposed to be"),
     (comparison_size, "auc", COMPARE | {"prevalence": 0.1, "correlation": 2}, "correlation=2"),
-    (comparison_size, "auc", COMPARE | {"positives": 5}, "power=0.8 is out of reach"),
+    (comparison_size, "auc", COMPARE | {"positives": 5}, "out of reach.* The 5 positives are too"),
+    (sample_size, "auc", AUC | {"negatives": 5}, "out of reach.* The 5 negatives are too few"),
+    (
+        sample_size,
+        "auc",
+        AUC | {"prevalence": 0.5, "half_width": 1e-9},
+        r"leave \S+ Ask for less[.]",
+    ),
+    (sample_size, "precision_at", AUC | {"half_width": 1e-9}, r"leave \S+ Ask for less[.]"),
+    (
+        sample_size,
+        "precision_at",
+        {"value": 1.0, "half_width": 0.05, "local_precision": 0.3},
+        "or suppose a precision nearer to local_precision",
+    ),
     (comparison_size, "precision_at", COMPARE | {"overlap": 1.0}, "overlap=1.0"),
     (comparison_size, "precision_at", COMPARE | {"difference": 0.2, "overlap": 0.9}, "cannot come"),
     (comparison_size, "precision_at", COMPARE | {"positives": 9}, "does not take positives"),

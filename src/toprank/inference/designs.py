@@ -223,6 +223,18 @@ def _between(low: int, high: int, over: dict[int, float]) -> int:
     return min(max(round(root**2), low + 1), high - 1)
 
 
+def advice(
+    positives: int | None, negatives: int | None, local_precision: float | None = None
+) -> str:
+    """What to do where even the most rows are not enough."""
+    for name, count in (("positives", positives), ("negatives", negatives)):
+        if count is not None:
+            return f"The {count} {name} are too few: label more of them, or ask for less."
+    if local_precision is not None:
+        return "Ask for less, or suppose a precision nearer to local_precision."
+    return "Ask for less."
+
+
 def refuse(metric: str, **given: object) -> None:
     """Raise ValueError if a parameter is given that the metric has no use for."""
     names = [name for name, value in given.items() if value is not None]
@@ -310,8 +322,8 @@ def planned_trials(
 def clopper_pearson_half_width(value: float, trials: int, level: float) -> float:
     """Half the length of the exact binomial interval, averaged over the number of positives."""
     first, last = max(0, int(binom.ppf(1e-10, trials, value))), int(binom.isf(1e-10, trials, value))
-    # the length is smooth in the hits, so some thousand of them stand for all
-    hits = np.arange(first, last + 1, 1 + (last - first) // 4000)
+    # the length is smooth in the hits, so some hundred of them stand for all
+    hits = np.arange(first, last + 1, 1 + (last - first) // 200)
     with np.errstate(over="ignore"):  # of a subnormal value older SciPy warns, and is right
         chance = binom.pmf(hits, trials, value)
     low, high = clopper_pearson(hits / trials, float(trials), level)
