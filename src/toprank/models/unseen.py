@@ -28,8 +28,8 @@ _N_FOLDS = 5
 #: Scores that differ by this part of their range are tied: sums of a few rows are rounded in other
 #: places than those of many.
 _TIE = 1e-9
-#: With one fit only, the spread is taken as this over the number of training rows. Over five folds
-#: it was below that for every kind of ranker.
+#: With one fit only, the spread is at least this over the number of training rows. Over five folds
+#: it was below that for every kind of ranker whose scores vary freely.
 _USUAL_SPREAD = 2.0
 #: The spread of the folds is estimated from few; this quantile of its error is allowed for.
 _ERROR_QUANTILE = 0.1
@@ -104,8 +104,11 @@ class FirstScores:
             What scores rows by the model.
         n : int
         """
-        scores = _to_scale(self.scores, self.known_scores, score(self.known))
-        return UnseenScores(scores, "held out", _USUAL_SPREAD / n, self.rows)
+        ours = score(self.known)
+        spread = _spread_of_one_fit(self.known_scores, ours, n)
+        return UnseenScores(
+            _to_scale(self.scores, self.known_scores, ours), "held out", spread, self.rows
+        )
 
 
 def unseen_scores(
@@ -132,8 +135,10 @@ def unseen_scores(
     if held_out is None:
         return UnseenScores(own, "training")
     if len(held_out[1]) >= _ENOUGH:
-        scores = _aligned(rows, own, fit_part, held_out)
-        return UnseenScores(scores, "held out", _USUAL_SPREAD / len(rows), held_out[1])
+        trained = rows.take(held_out[0])
+        score = fit_part(trained)
+        first = FirstScores(score(rows.take(held_out[1])), held_out[1], trained, score(trained))
+        return first.on_scale_of(lambda _: own[held_out[0]], len(rows))
     try:
         folds = _folds(rows, random_state)
     except ValueError:  # a class in one group only
@@ -200,6 +205,25 @@ def width_of_a_tie(scores: FloatArray) -> float:
     return _TIE * float(np.ptp(scores))
 
 
+def _spread_of_one_fit(theirs: FloatArray, ours: FloatArray, n: int) -> float:
+    """How much the shares of the scores differ between two fits: the usual, or what rows show.
+
+    Both have scored the same rows, so that these add no chance of their own.
+    """
+    edges = _tenths(ours)
+    there, here = (
+        np.bincount(np.searchsorted(edges, scores), minlength=len(edges) + 1)
+        for scores in (_to_scale(theirs, theirs, ours), ours)
+    )
+    index = float(population_stability_index(there, here))
+    return max(_USUAL_SPREAD / n, index / max(1, len(edges)))
+
+
+def _tenths(scores: FloatArray) -> FloatArray:
+    """The ends of bins of a tenth of the scores each, without the last."""
+    return np.asarray(np.unique(np.quantile(scores, _CUTS)) + width_of_a_tie(scores))
+
+
 def spread_between_folds(scores: FloatArray, fold: NDArray[np.intp]) -> float:
     """How much more the shares of the scores differ between folds than by the chance of few rows.
 
@@ -215,7 +239,7 @@ def spread_between_folds(scores: FloatArray, fold: NDArray[np.intp]) -> float:
     >>> bool(spread_between_folds(scores, fold) < spread_between_folds(scores + fold, fold))
     True
     """
-    edges = np.unique(np.quantile(scores, _CUTS)) + width_of_a_tie(scores)
+    edges = _tenths(scores)
     n, n_folds = len(scores), int(np.max(fold)) + 1
     counts = np.zeros((n_folds, len(edges) + 1))
     np.add.at(counts, (fold, np.searchsorted(edges, scores)), 1.0)
