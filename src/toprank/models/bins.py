@@ -169,17 +169,31 @@ def _chance(then: FloatArray, now: FloatArray, psi: float, spread: float) -> flo
     return float(chi2.sf(psi / (unit * wider), mean / unit))
 
 
+def just_below(value: float, tie: float = 0.0) -> float:
+    """The largest number that does not count as equal to a quantile, which is the end of a tie."""
+    return min(value - 2 * tie, float(np.nextafter(value, -np.inf)))
+
+
 class _Ranges(Bins):
-    """Numbers and dates, in ranges of about equal share; dates as seconds since 1970."""
+    """Numbers and dates, in ranges of about equal share; dates as seconds since 1970.
+
+    A value of a tenth of the rows has a bin of its own, which rows below it are told apart from.
+    """
 
     def __init__(self, name: str, entry: JsonObject, shares: list[float]):
         wanted = [j for j, share in enumerate(shares) if share in _CUTS]
-        known = entry["quantiles"]
-        pairs = {known[j]: entry["at_most"][j] for j in wanted} if known else {}
+        known, at_most = entry["quantiles"], entry["at_most"]
+        # models of earlier versions do not say it
+        below = entry["below"] if "below" in entry else at_most
+        pairs = {}
+        for j in wanted if known else ():
+            pairs[known[j]] = at_most[j]
+            if at_most[j] - below[j] >= _CUTS[0]:
+                pairs[just_below(known[j], entry.get("tie", 0.0))] = below[j]
         self.edges = np.array(sorted(pairs))
         there = 1.0 - entry["missing"]
         parts = np.diff([0.0, *(pairs[edge] for edge in self.edges), 1.0]) * there
-        super().__init__(name, entry["kind"], list(parts), entry["missing"])
+        super().__init__(name, entry["kind"], list(np.maximum(parts, 0.0)), entry["missing"])
 
     def places(self, values: np.ndarray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         if values.dtype.kind == "M":

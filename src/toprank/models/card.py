@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from toprank._arrays import JsonObject
+from toprank._arrays import AnyArray, JsonObject
 from toprank._numerics import FloatArray
 from toprank._text import plain
+from toprank.inference.sample import kish
+from toprank.models.bins import just_below
 from toprank.models.expected import LabelShares
 from toprank.models.model import ExplainedRows, TableModel
 from toprank.models.read_card import LIBRARIES, installed_version
@@ -235,51 +237,74 @@ def reference(
 
     With labelled rows also how many positives there were between the quantiles of the scores.
     """
+    weight = None if labelled is None else labelled.fit_weight
+    own = None if weight is None or unseen.rows is None else weight[unseen.rows]
     columns: JsonObject = {}
     for column in model.schema.columns:
         values = values_of[column.name]
         if column.kind == "category":
-            words, counts = np.unique(values, return_counts=True)
-            shares = {str(w): float(c) / n_rows for w, c in zip(words, counts, strict=True)}
-            columns[column.name] = {"kind": column.kind, "shares": shares}
+            columns[column.name] = {"kind": column.kind, "shares": _shares(values, weight)}
         elif column.kind == "text":
-            gaps = float(np.mean(values == ""))
+            gaps = float(np.average(values == "", weights=weight))
             columns[column.name] = {"kind": column.kind, "missing": gaps}
         else:
-            columns[column.name] = {"kind": column.kind, **_quantiles(values)}
+            columns[column.name] = {"kind": column.kind, **_quantiles(values, weight)}
     return {
-        "rows": n_rows,
+        "rows": n_rows if weight is None else round(kish(weight)),
         "shares": list(_SHARES),
-        "scores": _scores(unseen, labelled),
+        "scores": _scores(unseen, labelled, own),
         "scores_from": unseen.source,
-        "scores_rows": len(unseen.scores),
+        "scores_rows": len(unseen.scores) if own is None else round(kish(own)),
         "scores_spread": unseen.spread,
         "columns": columns,
     }
 
 
-def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> JsonObject:
-    found = _quantiles(unseen.scores, width_of_a_tie(unseen.scores))
+def _scores(
+    unseen: UnseenScores, labelled: TrainingRows | None, own: FloatArray | None
+) -> JsonObject:
+    tie = width_of_a_tie(unseen.scores)
+    found = {**_quantiles(unseen.scores, own, tie), "tie": tie}
     if labelled is None or unseen.rows is None or labelled.unlabelled is not None:
         return found
-    weight = labelled.fit_weight
-    own = None if weight is None else weight[unseen.rows]
     shares = LabelShares.of(unseen.scores, labelled.y[unseen.rows], found["quantiles"], own)
     return {**found, "labels": shares.as_dict()}
 
 
-def _quantiles(values: np.ndarray, tie: float = 0.0) -> JsonObject:
+def _shares(words: AnyArray, weight: FloatArray | None) -> dict[str, float]:
+    """The share of each word, by weight where rows have weights."""
+    found, place = np.unique(words, return_inverse=True)
+    counts = np.bincount(place.reshape(-1), weight, len(found))
+    shares = counts / np.sum(counts)
+    return {str(word): float(share) for word, share in zip(found, shares, strict=True)}
+
+
+def _quantiles(
+    values: np.ndarray, weight: FloatArray | None = None, tie: float = 0.0
+) -> JsonObject:
     """Quantiles of what is there (dates as seconds since 1970), and the share that is missing.
 
-    ``at_most`` is the share of what is there up to each quantile: more than asked for where
-    values repeat. Values so far beyond a quantile as a tie is wide count as equal to it.
+    ``at_most`` and ``below`` are the shares of what is there up to each quantile, and below it:
+    they differ where values repeat. Values so far beyond a quantile as a tie is wide equal it.
     """
+    counts = np.ones(len(values)) if weight is None else weight
     if values.dtype.kind == "M":
         gaps = np.isnat(values)
         numbers = values[~gaps].astype("datetime64[us]").astype(np.int64) / 1e6
     else:
         gaps = np.isnan(values)
         numbers = values[~gaps]
-    found = [float(q) + tie for q in np.quantile(numbers, _SHARES)] if len(numbers) else []
-    up_to = [float(np.mean(numbers <= q)) for q in found]
-    return {"missing": float(np.mean(gaps)), "quantiles": found, "at_most": up_to}
+    found: list[float] = []
+    at_most: list[float] = []
+    below: list[float] = []
+    if len(numbers):
+        order = np.argsort(numbers, kind="stable")
+        numbers, rows = numbers[order], np.cumsum(counts[~gaps][order])
+        up_to = np.append(0.0, rows / rows[-1])
+        found = [float(q) + tie for q in numbers[np.searchsorted(up_to[1:], _SHARES)]]
+        lower = [just_below(q, tie) for q in found]
+        at_most, below = (
+            up_to[np.searchsorted(numbers, ends, side="right")].tolist() for ends in (found, lower)
+        )
+    missing = float(np.average(gaps, weights=weight))
+    return {"missing": missing, "quantiles": found, "at_most": at_most, "below": below}

@@ -15,7 +15,7 @@ import numpy as np
 from toprank._arrays import BoolArray, Frame, JsonObject
 from toprank._numerics import FloatArray
 from toprank.inference.shares import clopper_pearson
-from toprank.models.bins import Bins, Drift
+from toprank.models.bins import Bins, Drift, just_below
 from toprank.models.card import reference
 from toprank.models.errors import ModelError
 from toprank.models.expected import ExpectedPrecision, LabelShares, PrecisionError
@@ -127,8 +127,13 @@ class DriftWatch:
         card holds, the cut-off is interpolated.
         """
         scores = self._before["scores"]
-        cut = float(np.interp(1 - share, self._before["shares"], scores["quantiles"]))
-        return cut, 1 - float(np.interp(cut, scores["quantiles"], scores["at_most"]))
+        ends, up_to = scores["quantiles"], scores["at_most"]
+        cut = float(np.interp(1 - share, self._before["shares"], ends))
+        if "below" in scores:
+            ends = [*(just_below(end, scores.get("tie", 0.0)) for end in ends), *ends]
+            up_to = [*scores["below"], *up_to]
+        order = np.argsort(ends, kind="stable")
+        return cut, 1 - float(np.interp(cut, np.array(ends)[order], np.array(up_to)[order]))
 
 
 def _table_reference(model: TableModel, frame: object) -> JsonObject:

@@ -265,6 +265,8 @@ _SHAPE: JsonObject = {
 }
 #: Parts of the reference that the cards of earlier versions lack.
 _NEWER = {"scores_from": _TEXT, "scores_rows": _COUNT, "scores_spread": _SPREAD_BEYOND}
+#: Parts of a column or the scores that they lack.
+_MORE: JsonObject = {"below": [_SHARE], "tie": _SPREAD_BEYOND}
 #: What the reference holds of a column, by its kind.
 _OF_KIND: JsonObject = {
     "category": {"shares": {_ANY_NAME: _SHARE}},
@@ -288,7 +290,10 @@ def check_card(card: object) -> JsonObject:
     entries = {"scores": {"kind": "number", **known["scores"]}, **known["columns"]}
     for name, entry in entries.items():
         _check_shape(f"reference.{name}", entry, _OF_KIND.get(entry["kind"], _SPREAD))
-        spread = [entry[part] for part in ("quantiles", "at_most") if part in entry]
+        _check_parts(
+            f"reference.{name}", entry, {part: _MORE[part] for part in _MORE if part in entry}
+        )
+        spread = [entry[part] for part in ("quantiles", "at_most", "below") if part in entry]
         lengths = {len(part) for part in spread}
         if lengths - {0, len(known["shares"])} or len(lengths) > 1 or not _rise(*spread):
             raise _unusable(f"reference.{name}", "distribution")
