@@ -204,6 +204,23 @@ def test_nothing_is_supported_on_noise():
     assert noise.lines[0].test_risk > noise.lines[0].random_risk
 
 
+def test_copies_of_rows_are_not_held_out_from_each_other():
+    y = np.repeat([1, 0], [20, 80])
+    found = []
+    for seed in range(6):
+        X = np.random.default_rng(seed).normal(size=(100, 30))
+        found.append(supported_p(np.repeat(X, 2, axis=0), np.repeat(y, 2), ps=(1, 64)))
+    assert sum(one.p is not None for one in found) <= 1
+
+
+def test_rows_of_a_few_categories_are_no_copies():
+    category = np.arange(600) % 20
+    X = np.eye(20)[category]
+    y = np.random.default_rng(0).random(600) < np.where(category < 4, 0.9, 0.05)
+    assert supported_p(X, y, ps=(1,)).p == 1
+    assert supported_p(X, category < 4, ps=(1,)).p == 1
+
+
 @pytest.mark.more
 def test_random_orders_have_the_risk_that_theory_says():
     """Heights are uniform in a random order of many rows: R_p is (p + 1)^(-1/p)."""

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from toprank._arrays import JsonObject, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
+from toprank.blocks.row_keys import hash_rows
 from toprank.folds import Fold, check_powers, folds_of
 from toprank.inference import interval
 from toprank.metrics import pnorm_risk
@@ -198,7 +199,9 @@ def supported_p(
     alpha, loss
         As in :class:`toprank.PNormPush`.
     cv, groups, time, gap
-        Folds, as in `toprank.tuning.choose_p`.
+        Folds, as in `toprank.tuning.choose_p`. A number of folds keeps copies of a row in one fold
+        where copies always have the same label; give `groups` where rows are of the same thing but
+        not alike.
     sample_weight : array-like of shape (n,), optional
         Repetition counts.
     min_negatives : float, default=10
@@ -229,6 +232,8 @@ def supported_p(
     powers = check_powers(ps)
     if not np.isfinite(powers[-1]):
         raise ValueError("p = inf rests on the highest negative alone; take finite values of ps.")
+    if groups is None and time is None and isinstance(cv, (int, np.integer)):
+        groups = _groups_of_copies(rows, int(cv))
     folds = folds_of(cv, rows.y, groups=groups, time=time, gap=gap, weight=rows.weight)
     templates = [PNormPush(p, alpha=alpha, loss=loss, tol=1e-5) for p in powers]
     light = TuningRows(rows.X, rows.y, rows.weight).in_lighter_form()
@@ -245,6 +250,23 @@ def supported_p(
     of_all = whole.scores(light.X)
     limits = (min_negatives, max_relative_error)
     return support_of_scores(powers, light, of_all, folds, scores, *limits)
+
+
+def _groups_of_copies(rows: Rows, n_folds: int) -> NDArray[np.uint64] | None:
+    """A number for each row that its copies share; None where rows are not copied.
+
+    Rows that are alike without being copies, such as those of a few categories, have both labels
+    somewhere, or are few that differ.
+    """
+    keys = hash_rows(rows.X, 0)
+    distinct, place = np.unique(keys, return_inverse=True)
+    positive, negative = (
+        np.bincount(place[side], minlength=len(distinct)) for side in (rows.y, ~rows.y)
+    )
+    pure = not np.any((positive > 0) & (negative > 0))
+    fewest = min(np.count_nonzero(positive), np.count_nonzero(negative))
+    copied = len(distinct) < len(keys) and pure and fewest >= 2 * n_folds
+    return keys if copied else None
 
 
 def support_of_scores(
