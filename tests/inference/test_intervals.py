@@ -402,6 +402,28 @@ def test_a_mean_over_lists_that_all_agree_has_the_interval_of_as_many_trials():
             interval("precision_at", y, s, **{"lists": lists, "k": 1, **given})
 
 
+@pytest.mark.parametrize("groups", [None, np.arange(300) % 30])
+def test_a_value_of_one_benefit_and_cost_has_the_ends_of_the_precision(groups):
+    y, s = data()
+    share = interval("precision_at", y, s, k=20, groups=groups, n_resamples=50)
+    for benefit, cost in ((5.0, 1.0), (-2.0, 0.0)):
+        worth = {"benefit": benefit, "cost": cost}
+        found = interval("value_at", y, s, k=20, groups=groups, n_resamples=50, **worth)
+        ends = sorted(20 * (benefit * one - cost) for one in (share.low, share.high))
+        assert (found.low, found.high) == pytest.approx(tuple(ends))
+        assert found.estimate == pytest.approx(METRICS["value_at"].function(y, s, 20, **worth))
+        assert found.standard_error == pytest.approx(20 * abs(benefit) * share.standard_error)
+    of_rows = interval("value_at", y, s, k=20, benefit=np.full(300, 5.0), n_resamples=50)
+    assert "bootstrap" in of_rows.method
+
+
+def test_a_value_whose_first_rows_are_all_positive_is_not_certain():
+    y = np.repeat([1, 0], [40, 360])
+    s = np.random.default_rng(0).normal(size=400) + 4 * y
+    found = interval("value_at", y, s, k=0.02, benefit=5.0, cost=1.0)
+    assert found.estimate == found.high == 32 and found.low < 25
+
+
 def test_the_interval_of_delong_for_one_positive_is_any_value():
     found = interval("auc", [1, 0, 0, 0], [3.0, 2.0, 1.0, 0.0], method="delong")
     assert (found.low, found.high) == (0.0, 1.0) and "One positive row" in found.note

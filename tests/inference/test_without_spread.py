@@ -45,10 +45,42 @@ def test_lists_that_agree_are_a_sign_test():
     lists = np.repeat(np.arange(10), 5)
     result = compare("precision_at", y, s, -s, k=2, lists=lists)
     assert result.p_value == pytest.approx(2.0**-9)
-    assert 0.5 < result.low < result.high == 1.0
+    assert 0.3 < result.low < result.high == 1.0
     money = compare("value_at", y, s, -s, k=2, lists=lists)
     assert money.p_value == pytest.approx(2.0**-9)
-    assert "no spread" in interval("value_at", y, s, k=2, lists=lists).note
+    assert money.low == pytest.approx(2 * result.low) and money.high == 2.0
+    found = interval("value_at", y, s, k=2, lists=lists)
+    assert found.low == pytest.approx(2 * 0.025**0.1) and found.high == 2.0
+    assert "Every list has the same value" in found.note
+
+
+@pytest.mark.parametrize(
+    ("metric", "settings"),
+    [
+        ("value_at", {"k": 1, "benefit": 5.0, "cost": 1.0}),
+        ("value_at", {"k": 1, "benefit": np.full(30, 5.0), "cost": np.ones(30)}),
+        ("lift_at", {"k": 1}),
+        ("precision_at", {"k": 1}),
+    ],
+)
+@pytest.mark.parametrize("lists", [2, 3, 5, 6])
+def test_an_interval_of_lists_that_agree_leaves_out_0_where_their_sign_test_does(
+    metric, settings, lists
+):
+    y, a, b = (
+        np.tile(one, lists) for one in ([1, 0, 0, 0, 0], [5.0, 4, 3, 2, 1], [3.0, 5, 4, 2, 1])
+    )
+    settings = {name: one[: len(y)] if np.ndim(one) else one for name, one in settings.items()}
+    found = compare(metric, y, a, b, lists=np.repeat(np.arange(lists), 5), **settings)
+    assert found.p_value == 2.0 ** (1 - lists)
+    assert (found.low > 0) == (found.p_value < 0.05)
+
+
+def test_a_sum_without_bounds_has_an_interval_that_its_sign_test_allows():
+    y = np.repeat([1, 0], 4)
+    metric = Metric(lambda y, s, sample_weight: float(np.sign(s[0])))
+    found = compare(metric, y, np.ones(8), -np.ones(8))
+    assert found.p_value == 0.125 and (found.low, found.high) == (0.0, 2.0)
 
 
 def test_a_ranker_is_as_good_as_itself():

@@ -23,7 +23,7 @@ from scipy.special import ndtri
 from toprank._arrays import AnyArray
 from toprank._columns import labels_column
 from toprank._numerics import FloatArray
-from toprank.inference.bootstrap import WeightedMetric, bootstrap_interval, replicates
+from toprank.inference.bootstrap import bootstrap_interval, replicates, statistic_of
 from toprank.inference.by_groups import check_group_support, note_on_groups
 from toprank.inference.curve_points import (
     BOTH_CLASSES,
@@ -45,11 +45,13 @@ from toprank.inference.shares import (
 from toprank.metrics.at_cut import Cut, effective_trials, smooth_share
 from toprank.metrics.block_list import BlockList
 from toprank.metrics.hidden import OpenLabels
-from toprank.metrics.metric import SHARE, CurvePoint, Metric, call_label
+from toprank.metrics.metric import CurvePoint, Metric, call_label
 from toprank.metrics.registry import METRICS, as_metric
 
 GIVEN_NEGATIVES = "the expected value for new positives, against the negatives of this list"
 OTHER_LISTS = "the mean over all lists drawn like these"
+#: Values of lists that differ by this part of them are the same but for rounding.
+_ROUNDING = 1e-12
 
 
 def interval(
@@ -183,7 +185,8 @@ def interval(
         weight = weight_for_lists(y, s, sample_weight, label_propensity, pos_label)
         values = known.each(y, s, lists, weight, pos_label, **metric_kwargs)
         sample = Sample.of(y, s, pos_label=pos_label)
-        return interval_over_lists(MetricRequest(known, metric_kwargs, sample, level), values)
+        ends = known.ends_over_lists(y, sample.positive, lists, weight, pos_label, metric_kwargs)
+        return interval_over_lists(MetricRequest(known, metric_kwargs, sample, level), values, ends)
     sample = Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label)
     check_group_support(sample, call_label(known.name, metric_kwargs))
     resampling = (n_resamples, random_state, n_jobs)
@@ -219,8 +222,9 @@ def _by_strategy(request: MetricRequest) -> Interval:
             f"{request.label} has no valid interval: it is an extreme of the sample, and a larger "
             f"sample has another one. {extreme.advice}"
         )
-    if metric.cut is not None:
-        return interval_at_cut(request, metric.cut(sample, **settings))
+    cut = None if metric.cut is None else metric.cut(sample, **settings)
+    if cut is not None:
+        return interval_at_cut(request, cut)
     if metric.expansion is not None:
         return interval_from_expansion(request, metric.expansion(sample.ranked, **settings))
     found = bootstrap_interval(request)
@@ -249,8 +253,8 @@ def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
     sample, method = request.sample, "Clopper-Pearson, effective trials"
     trials, variance = cut.trials, cut.variance
     request.check_method("exact", "bootstrap")
+    statistic, estimate = statistic_of(request)
     if sample.groups is not None or request.method == "bootstrap":
-        statistic = WeightedMetric(sample, request.metric, request.settings)
         variance = float(np.var(replicates(request, statistic) / cut.scale, ddof=1))
         trials = effective_trials(smooth_share(cut.share * trials, trials), variance, trials)
         trials *= allowance_for_groups(sample, request.level, cut.of_rows)
@@ -260,9 +264,9 @@ def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
         method = BOTH_CLASSES
         low, high = map(float, tpr_ends(sample, cut.fpr, cut.share, request.level))
     return request.result(
-        request.estimate,
+        estimate,
         (cut.report(low), cut.report(high)),
-        cut.scale * float(np.sqrt(variance)),
+        abs(cut.scale) * float(np.sqrt(variance)),
         method,
         note=note_on_groups(sample, cut.of_rows),
     )
@@ -354,8 +358,13 @@ def weight_for_lists(
     return weight
 
 
-def interval_over_lists(request: MetricRequest, values: FloatArray) -> Interval:
-    """Interval for the mean of a metric from its value in each list: the lists are independent."""
+def interval_over_lists(
+    request: MetricRequest, values: FloatArray, bounds: tuple[float, float]
+) -> Interval:
+    """Interval for the mean of a metric from its value in each list: the lists are independent.
+
+    `bounds` are the smallest and the largest value that a list can have.
+    """
     estimate = float(np.mean(values))
     method, note = f"Student's t over {len(values)} lists", ""
     if len(values) < 2:
@@ -364,13 +373,17 @@ def interval_over_lists(request: MetricRequest, values: FloatArray) -> Interval:
         )
     spread = VarianceEstimate(float(np.var(values, ddof=1)) / len(values), len(values) - 1.0)
     error = float(np.sqrt(spread.variance))
-    lowest, highest = request.metric.bounds(request.settings)
-    share = (lowest, highest) == SHARE
-    if error == 0 and share:
-        ends = clopper_pearson(estimate, len(values), request.level)
+    lowest, highest = bounds
+    span = highest - lowest
+    share = min(max((estimate - lowest) / span, 0.0), 1.0) if 0 < span < np.inf else np.nan
+    if error <= _ROUNDING * abs(estimate) and np.isfinite(share):
+        low, high = clopper_pearson(share, len(values), request.level)
+        ends = (lowest + span * low, lowest + span * high)
         note = "Every list has the same value; the interval is that of as many trials that agree."
-    elif share and 0 < estimate < 1:
-        ends = interval_around(estimate, spread, request.level)
+    elif 0 < share < 1:
+        known = replace(spread, variance=spread.variance / span**2)
+        low, high = interval_around(share, known, request.level)
+        ends = (lowest + span * low, lowest + span * high)
         method += ", logit scale"
     else:
         reach = student_reach(spread.freedom, request.level) * error

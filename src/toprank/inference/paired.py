@@ -35,7 +35,7 @@ from toprank.inference.result import (
 from toprank.inference.sample import Sample, VarianceEstimate, kish, rows_and_units, sums_by_group
 from toprank.inference.shares import check_level, newcombe
 from toprank.metrics.curve_expansions import SHARES_OF_PAIRS
-from toprank.metrics.metric import SHARE, Metric, call_label
+from toprank.metrics.metric import Metric, call_label
 from toprank.metrics.registry import as_metric
 from toprank.pairs import check_scores
 
@@ -226,7 +226,9 @@ def _pair(
         check_lists(metric, groups)
         weight = weight_for_lists(y, scores[0], sample_weight, label_propensity, pos_label)
         values = [metric.each(y, s, lists, weight, pos_label, **settings) for s in scores]
-        return compare_lists(verdict, metric, values)
+        positive = Sample.of(y, scores[0], pos_label=pos_label).positive
+        ends = metric.ends_over_lists(y, positive, lists, weight, pos_label, settings)
+        return compare_lists(verdict, values, ends)
     if metric.own_labels:
         how = {**how, "own_labels": own_labels(y, pos_label)}
     given = sample_weight, groups, weights, label_propensity, pos_label
@@ -252,11 +254,12 @@ def _compare_by_strategy(verdict: Verdict, a: MetricRequest, b: MetricRequest) -
     found = compare_resampled(verdict, a, b)
     if metric.swaps is None or found.standard_error == 0:
         return found
-    found = with_swaps(found, a, b)
-    if found.p_value <= 1 - verdict.level:
-        return found
-    # in ties resamples show too little of the spread; the test allows for equal rankers
-    return replace(found, low=min(found.low, 0.0), high=max(found.high, 0.0))
+    swapped = with_swaps(found, a, b)
+    # in ties resamples show too little of the spread, and swaps take the rankers for too alike
+    chance = max(found.p_value, swapped.p_value)
+    if chance > 1 - verdict.level:
+        swapped = replace(swapped, low=min(found.low, 0.0), high=max(found.high, 0.0))
+    return replace(swapped, p_value=chance, adjusted_p_value=chance)
 
 
 def compare_gains(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:
@@ -412,8 +415,10 @@ class Shifts:
         return self.shift * (self.worth - float(np.dot(squares, self.worth)) / total)
 
 
-def compare_lists(verdict: Verdict, metric: Metric, values: list[FloatArray]) -> Comparison:
-    """Paired differences of the values of each list."""
+def compare_lists(
+    verdict: Verdict, values: list[FloatArray], bounds: tuple[float, float]
+) -> Comparison:
+    """Paired differences of the values of each list, of which these are the least and the most."""
     differences = values[0] - values[1]
     count = len(differences)
     if count < 2:
@@ -422,6 +427,6 @@ def compare_lists(verdict: Verdict, metric: Metric, values: list[FloatArray]) ->
     method = f"paired Student's t over {count} lists"
     spread = VarianceEstimate(float(np.var(differences, ddof=1)) / count, count - 1.0)
     if spread.variance <= 1e-24 * max(1.0, *(mean**2 for mean in means)):
-        largest = 1.0 if metric.values == SHARE else None
+        largest = bounds[1] - bounds[0] if np.all(np.isfinite(bounds)) else None
         return verdict.without_spread(means, count, method, largest)
     return verdict.from_variance(means, spread, method)

@@ -135,12 +135,11 @@ def swap_p_value(a: MetricRequest, b: MetricRequest, swaps: Swaps) -> float:
     # swapped ranks must not tie either: one row keeps its jitter with either ranker
     jitter = rng.permutation(n) / (4 * n)
     tied = any(len(one.sample.ranked.scores) < n for one in (a, b))
-    jitters = (0 * jitter,) if swaps.ties_last else (jitter, -jitter) if tied else (jitter,)
+    jitters = (jitter, -jitter) if tied else (jitter,)
 
     def measure(shown: FloatArray) -> FloatArray:
         if swaps.of_places is not None:
-            place = _last_places if swaps.ties_last else _places
-            return _by_positive(positive, shown, partial(swaps.of_places, **a.settings), place)
+            return _by_positive(positive, shown, partial(swaps.of_places, **a.settings))
         assert swaps.of_orders is not None
         return swaps.of_orders(positive[np.argsort(-shown, axis=1)], **a.settings)[:, None]
 
@@ -177,28 +176,13 @@ _OF_MEAN = 0.25
 
 
 def _by_positive(
-    positive: NDArray[np.bool_],
-    ranks: FloatArray,
-    of_places: Callable[[FloatArray], FloatArray],
-    place: Callable[[FloatArray], FloatArray],
+    positive: NDArray[np.bool_], ranks: FloatArray, of_places: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
     """What each positive adds to the metric of each list, one list per row."""
     order = np.argsort(-ranks, axis=1)
     held = positive[order]
-    places = place(np.take_along_axis(ranks, order, axis=1))[held].reshape(len(ranks), -1)
+    places = (1 + np.nonzero(held)[1].reshape(len(ranks), -1)).astype(np.float64)
     number = (np.cumsum(positive) - 1)[order[held]].reshape(places.shape)
     found = np.empty_like(places)
     np.put_along_axis(found, number, of_places(places), axis=1)
     return found
-
-
-def _places(ranks: FloatArray) -> FloatArray:
-    """The place of each row of lists in order, ties one after the other."""
-    return np.broadcast_to(np.arange(1.0, ranks.shape[1] + 1), ranks.shape)
-
-
-def _last_places(ranks: FloatArray) -> FloatArray:
-    """The place of each row of lists in order, all of a tie at its last."""
-    ends = np.append(np.diff(ranks, axis=1) != 0, np.ones((len(ranks), 1), bool), axis=1)
-    places = np.where(ends, _places(ranks), np.inf)
-    return np.minimum.accumulate(places[:, ::-1], axis=1)[:, ::-1]

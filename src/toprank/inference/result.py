@@ -386,9 +386,13 @@ class Verdict:
         who = "No row tells the rankers apart" if same else "Every row says the same"
         note = f"{who}, so the sample shows no spread"
         ends = (difference, difference)
+        if chance > 1 - self.level:
+            ends = (min(difference, 0.0), max(difference, 0.0))
         if largest is not None:
+            # those that do not agree could be for either ranker, by as much as there is
             _, others = agreement_interval(0.0, trials, self.level)
-            most, reach = max(largest, abs(difference)), largest * others
-            ends = (max(-most, difference - reach), min(most, difference + reach))
+            most = max(largest, abs(difference))
+            low, high = (difference + others * (end - difference) for end in (-most, most))
+            ends = (low, high)
             note += f"; the interval is what {trials:g} independent ones that agree leave possible"
         return self.result(values, ends, 0.0, chance, method, f"{note}.")

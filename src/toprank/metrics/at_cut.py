@@ -56,8 +56,8 @@ class Cut:
     ----------
     share, trials, variance : float or ndarray
         The share, its effective number of trials and its variance.
-    scale, most : float
-        The metric is `scale` times the share, and at most `most`.
+    scale, offset, most : float
+        The metric is `scale` times the share and the offset, and at most `most`.
     fpr : float or ndarray, optional
         Where the share is a point of the ROC curve: its FPR.
     of_rows : bool
@@ -68,13 +68,14 @@ class Cut:
     trials: Any
     variance: Any
     scale: float = 1.0
+    offset: float = 0.0
     most: float = np.inf
     fpr: Any = None
     of_rows: bool = False
 
     def report(self, share: float) -> float:
         """The metric with this share."""
-        return min(self.most, share * self.scale)
+        return min(self.most, share * self.scale + self.offset)
 
 
 def smooth_share(hits: FloatArray | float, trials: FloatArray | float) -> Any:
@@ -224,6 +225,18 @@ def depth_of(ranked: RankedList, k: int | float, rounding: str = "up") -> float:
 def precision_at_cut(sample: RowSample, k: int | float) -> Cut:
     """`precision_at`: a share of the first k rows."""
     return replace(precision_cut(sample, depth_of(sample.ranked, k)), of_rows=True)
+
+
+def value_at_cut(
+    sample: RowSample, k: int | float, benefit: ArrayLike = 1.0, cost: ArrayLike = 0.0
+) -> Cut | None:
+    """`value_at` with one benefit and one cost: the precision, times the depth and the benefit."""
+    if np.ndim(benefit) or np.ndim(cost) or not benefit:
+        return None
+    depth = depth_of(sample.ranked, k)
+    gained, spent = depth * float(benefit), depth * float(cost)  # type: ignore[arg-type]
+    cut = precision_cut(sample, depth)
+    return replace(cut, of_rows=True, scale=gained, offset=-spent)
 
 
 def recall_at_cut(sample: RowSample, k: int | float) -> Cut:

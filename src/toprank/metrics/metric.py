@@ -106,15 +106,11 @@ class Swaps:
         For metrics that are a mean over the positives, what each adds to that mean:
         ``of_places(places, **settings)`` for the places of the positives from the top down, the
         first 1, one list per row. Differences are then compared in standard errors.
-    ties_last : bool
-        Whether ties stay ties, all at the last of their places; by default each half of a pair in a
-        tie counts as ranked rightly.
     """
 
     up_to: int
     of_orders: Callable[..., FloatArray] | None = None
     of_places: Callable[..., FloatArray] | None = None
-    ties_last: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,8 +141,8 @@ class Metric:
     extreme : callable, optional
         From the settings to an `Extreme`, or None where no single row decides.
     cut : callable, optional
-        From a sample and the settings to the `Cut` that the metric is a share at: its interval
-        is that of a share of trials.
+        From a sample and the settings to the `Cut` that the metric is a share at, or None where
+        with these it is none: its interval is that of a share of trials.
     expansion : callable, optional
         From a `RankedList` and the settings to the `Expansion` that says what each row adds:
         intervals and comparisons come from the spread of that.
@@ -201,7 +197,7 @@ class Metric:
     values: tuple[float, float] | Callable[..., tuple[float, float]] = REAL
     estimand: str = SAME_LENGTH
     extreme: Callable[..., Extreme | None] | None = None
-    cut: Callable[..., Cut] | None = None
+    cut: Callable[..., Cut | None] | None = None
     expansion: Callable[..., Expansion] | None = None
     gains: Callable[..., Gains] | None = None
     worth: Callable[..., FloatArray] | None = None
@@ -284,6 +280,26 @@ class Metric:
         if self.worth is None:
             return positive.astype(np.float64)
         return self.worth(positive, **settings)
+
+    def ends_over_lists(
+        self,
+        y_true: ArrayLike,
+        positive: NDArray[np.bool_],
+        lists: ArrayLike,
+        sample_weight: ArrayLike | None,
+        pos_label: object,
+        settings: Mapping[str, object],
+    ) -> tuple[float, float]:
+        """The smallest and the largest value of a list: of sums of gains, in any order of rows."""
+        ends = self.bounds(settings)
+        if np.all(np.isfinite(ends)) or self.gains is None:
+            return ends
+        worth = self.worth_of(positive, settings)
+        found = [
+            self.each(y_true, order, lists, sample_weight, pos_label, **settings)
+            for order in (-worth, worth)
+        ]
+        return float(np.min(found)), float(np.max(found))
 
     def check_settings(self, settings: Mapping[str, object]) -> None:
         """Raise TypeError for parameters that the metric does not take, or lacks."""
