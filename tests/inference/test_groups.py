@@ -153,3 +153,14 @@ def test_average_precision_of_long_tails_is_covered_over_few_groups():
     found = coverage("average_precision", setting, draws=300)
     assert found.covered > 0.91  # two standard errors below 0.935
     assert found.noted == 1
+
+
+def test_many_groups_of_which_a_few_hold_most_rows_are_named():
+    rng = np.random.default_rng(0)
+    sizes = np.round(600 / np.arange(1, 31) / 3.995).astype(int)
+    for times, named in ((sizes, True), (np.full(30, 20), False)):
+        groups = np.repeat(np.arange(30), times)
+        y = rng.random(len(groups)) < 0.3
+        s = rng.normal(size=len(y)) + y
+        note = interval("auc", y, s, groups=groups).note
+        assert ("By their rows 30 groups are worth 10 of equal size" in note) == named

@@ -264,7 +264,7 @@ def test_the_whole_curve_is_bounded_by_any_rows():
     assert PairShare().bound_from_below((2.0, 2.0)) == 1
     y = np.arange(12) < 4
     s = np.random.default_rng(0).normal(size=12) + y
-    assert interval("auc", y, s).note == ""
+    assert "as wide" not in interval("auc", y, s).note
     assert "as wide as 0.8 negatives" in interval("partial_auc", y, s, max_fpr=0.1).note
 
 
@@ -485,3 +485,27 @@ def test_neither_end_of_a_small_average_precision_misses_far_more_often_than_the
     found = coverage("average_precision", setting, draws=600, truth=truth)
     assert found.covered > 0.92
     assert found.above > 0
+
+
+@pytest.mark.parametrize("metric", ["auc", "misranking_error"])
+def test_an_auc_says_where_rows_unlike_those_seen_may_be_missing(metric):
+    rng = np.random.default_rng(0)
+    for positives, negatives, kind in ((10, 90, "10 positives"), (90, 14, "14 negatives")):
+        y = np.repeat([1, 0], [positives, negatives])
+        s = rng.normal(size=len(y)) + y
+        assert f"Of {kind}, others unlike those seen" in interval(metric, y, s).note
+        assert "unlike" not in interval("average_precision", y, s).note
+        assert "unlike" not in interval("partial_auc", y, s, max_fpr=0.5).note
+    y = np.repeat([1, 0], [15, 85])
+    assert interval(metric, y, rng.normal(size=100) + y).note == ""
+
+
+def test_a_part_of_the_curve_within_the_first_tie_is_named():
+    y = np.repeat([1, 0], [10, 90])
+    s = np.r_[np.full(8, 2), 1, 0, np.full(18, 2), np.full(36, 1), np.zeros(36)]
+    assert (
+        "0.2 of the negatives share the first tie"
+        in interval("partial_auc", y, s, max_fpr=0.1).note
+    )
+    assert "first tie" not in interval("partial_auc", y, s, max_fpr=0.3).note
+    assert "first tie" not in interval("auc", y, s).note

@@ -19,8 +19,9 @@ from toprank.inference.sample import Sample, VarianceEstimate, kish
 
 #: Entries that are summed up at most, one for each row and group; beyond, groups are many.
 _MOST_ENTRIES = 5e7
-#: Groups with a positive (or a negative) below which a result says how few there are.
-_FEW = 20
+#: Groups with a positive (or a negative) below which a result says how few there are; and how many
+#: equal groups all rows must be worth where there are more.
+_FEW, _FEW_BY_ROWS = 20, 12
 
 
 def spread_over_groups(
@@ -74,15 +75,28 @@ def note_on_groups(sample: Sample, of_rows: bool = False) -> str:
         zip(("positive", "negative"), support.holding, strict=True), key=lambda pair: pair[1]
     )
     if holding >= _FEW:
-        return ""
+        return "" if of_rows else _note_on_large_groups(sample)
     if of_rows:
         return (
             f"{holding} of {support.count} groups hold a {kind}. Each of the {support.count} tells "
             "of the rows above the cut, and the interval counts them all: more would narrow it."
         )
-    return (
+    found = (
         f"{holding} of {support.count} groups hold a {kind}, worth {support.freedom + 1:.2g} of "
         "equal size: the interval allows for so few, and more groups would narrow it."
+    )
+    return f"{found} {_note_on_large_groups(sample)}".strip()
+
+
+def _note_on_large_groups(sample: Sample) -> str:
+    """Where a few groups hold most rows, though there are many groups; empty elsewhere."""
+    support = sample.group_support
+    if support.of_rows >= _FEW_BY_ROWS or support.count < _FEW:
+        return ""
+    return (
+        f"By their rows {support.count} groups are worth {support.of_rows:.2g} of equal size: "
+        "where a few hold most rows, simulated 95% intervals of the AUC held the true value in as "
+        "few as 91% of the samples."
     )
 
 

@@ -27,8 +27,10 @@ from toprank.inference.sample import Sample, VarianceEstimate
 from toprank.inference.score_interval import (
     count_errors,
     level_without_other_tail,
+    note_on_few_of_a_class,
     note_on_few_rows,
     note_on_missed_hits,
+    note_on_top_tie,
     score_interval,
 )
 from toprank.inference.shares import agreement_interval, interval_around, on_logit, slope_of
@@ -236,6 +238,10 @@ def _by_score(
         note_on_groups(sample),
         note_on_weights(sample),
         note_on_few_rows(pairs, sample.units),
+        note_on_top_tie(pairs, sample.ranked),
+        note_on_few_of_a_class(pairs, sample.units)
+        if sample.groups is None and expansion.top is None
+        else "",
         _note_on_few_errors(expansion, spread),
         note_on_missed_hits(expansion.share, ends[1], expansion.top, sample.units[0])
         if sample.groups is None

@@ -78,11 +78,14 @@ class GroupSupport:
         Groups that hold a positive, and groups that hold a negative.
     effective : tuple of two floats
         Kish's number of equal groups that the positives, and the negatives, are spread over.
+    of_rows : float
+        The same of all rows.
     """
 
     count: int
     holding: tuple[int, int]
     effective: tuple[float, float]
+    of_rows: float
 
     @property
     def freedom(self) -> float:
@@ -231,7 +234,7 @@ class Sample:
             for members in (self.positive, ~self.positive)
         ]
         holding = int(np.count_nonzero(held[0])), int(np.count_nonzero(held[1]))
-        return GroupSupport(count, holding, (kish(held[0]), kish(held[1])))
+        return GroupSupport(count, holding, (kish(held[0]), kish(held[1])), kish(held[0] + held[1]))
 
     @cached_property
     def units(self) -> tuple[float, float]:
