@@ -121,9 +121,8 @@ def evaluation_at_widths(X: Any, y: Any) -> dict[str, Any]:
     cases = [(d, torch.float32, False) for d in WIDTHS]
     cases += [(d, torch.float32, True) for d in WIDTHS]
     cases += [(d, torch.float64, False) for d in (10, 30, 100, 300)]
-    cases += [(d, kind, False) for kind in (torch.float16, torch.bfloat16) for d in HALF_WIDTHS]
-    cases += [(d, kind, True) for kind in (torch.float16, torch.bfloat16)
-              for d in (10, 30, 100, 300)]  # fmt: skip
+    halves = torch.float16, torch.bfloat16
+    cases += [(d, kind, order) for order in (False, True) for kind in halves for d in HALF_WIDTHS]
     for d, kind, by_column in cases:
         n = int(bytes_read / (d * kind.itemsize))
         shape = (d, n) if by_column else (n, d)

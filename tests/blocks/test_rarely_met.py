@@ -195,7 +195,7 @@ def test_the_blocks_of_a_plan_fit_into_the_memory_that_they_share(columns, size,
     plans = (
         plan_for(columns, size, by_column),
         tile_plan_for(columns, size, by_column),
-        turned_plan_for(columns, size, by_column),
+        *(turned_plan_for(columns, size, by_column, beside) for beside in (1, 2, 4)),
     )
     for plan in plans:
         if plan is not None:

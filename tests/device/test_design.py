@@ -144,18 +144,19 @@ def test_warps_cover_every_column_once(size, by_column):
             assert tiles.shared(columns, size) <= 227 * 1024
 
 
-@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize(("by_column", "beside"), [(False, 1), (True, 1), (True, 2), (True, 4)])
 @pytest.mark.parametrize("size", [2, 4, 8])
-def test_lanes_that_are_rows_first_cover_every_column_once(size, by_column):
+def test_lanes_that_are_rows_first_cover_every_column_once(size, by_column, beside):
     for columns in range(1, 1025):
-        plan = turned_plan_for(columns, size, by_column)
+        plan = turned_plan_for(columns, size, by_column, beside)
         if plan is None:
             continue
         assert plan.shared(columns, size) <= 227 * 1024
         assert plan.blocks(columns, size) * plan.threads >= 256 or plan.resident < 2
         assert 32 * plan.per_lane % plan.tile == 0
         if plan.taken == 0:  # each lane has rows of its own
-            assert plan.tile == 32 * plan.per_lane and columns <= 32
+            assert plan.tile == 32 * plan.per_lane and columns <= 36
+            assert not plan.adjacent or plan.per_lane <= beside
         else:
             assert plan.taken <= read_at_once(columns, size) and plan.taken % size == 0
         if plan.left:  # the others are one for each lane, or several

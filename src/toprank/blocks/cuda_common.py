@@ -10,8 +10,8 @@ TYPES = {
     "torch.float16": (
         "unsigned short",
         2,
-        "(double)from_half(v)",
-        "((double)from_half((unsigned short)(w[(e) / 2] >> 16 * ((e) % 2))))",
+        "from_half(v)",
+        "from_half((unsigned short)(w[(e) / 2] >> 16 * ((e) % 2)))",
     ),
     "torch.bfloat16": (
         "unsigned short",
@@ -42,9 +42,9 @@ COMMON = r"""
 typedef ENTRY Entry;
 #define SIZE ((int)sizeof(Entry))
 
-__device__ __forceinline__ float from_half(unsigned short v) {
-  float out;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(v));
+__device__ __forceinline__ double from_half(unsigned short v) {
+  double out;
+  asm("cvt.f64.f16 %0, %1;" : "=d"(out) : "h"(v));
   return out;
 }
 

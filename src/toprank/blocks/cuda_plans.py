@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-#: Columns up to which a lane may take a whole row, and up to which it does by columns.
+#: Columns up to which a lane may take a whole row, and up to which it does by columns, by the size
+#: of an entry.
 _NARROW = 12
-_NARROW_BY_COLUMN = 20
+_NARROW_BY_COLUMN = {2: 20, 4: 17, 8: 32}
 #: Warps of a block.
 _WARPS = 4
 #: Threads that a multiprocessor should hold; fewer, where each of them needs more registers.
@@ -106,7 +107,7 @@ class TilePlan:
         """Bytes of shared memory that a block asks for, wherever its columns begin."""
         pieces = self.rows * size // _PIECE + 1
         tiles = self.stages * columns * (pieces | 1) * _PIECE
-        numbers = 2 * columns + 1 + self.warps * self.rows + 2 * (self.rows + 16)
+        numbers = 2 * columns + self.warps * self.rows + 2 * (self.rows + 16)
         return tiles + 8 * numbers
 
     def blocks(self, columns: int, size: int) -> int:
@@ -138,6 +139,8 @@ class TurnedPlan:
         Warps of a block, each of which is a team of its own.
     left : int
         The last columns, which each lane sums over the rows that it has scored.
+    adjacent : bool
+        Whether the rows of a lane lie side by side, so that it reads several at once.
     """
 
     tile: int
@@ -148,6 +151,7 @@ class TurnedPlan:
     taken: int = 0
     teams: int = 4
     left: int = 0
+    adjacent: bool = False
     warps: int = 1
 
     @property
@@ -168,7 +172,10 @@ class TurnedPlan:
         else:
             stage = (-(-self.tile * row // _PIECE) + 1) * _PIECE
         slopes = (columns + 1) // 2 * 16
-        return 32 + slopes + self.teams * (self.stages * stage + self.tile * 16)
+        if self.adjacent:
+            stage = self.tile * row
+        each = self.stages * stage + self.tile * 16
+        return 32 + slopes + self.teams * each
 
     def blocks(self, columns: int, size: int) -> int:
         """Blocks that a multiprocessor should hold."""
@@ -191,7 +198,8 @@ _ALONE = {
     ),
     4: ((65, None),),
 }
-#: The same of entries of 16 bits that lie by columns; none is copied to shared memory.
+#: The same of entries of 16 bits that lie by columns: where a lane reads one row, of which none is
+#: copied to shared memory, and where it may read four side by side, or two of so many columns.
 _ALONE_BY_COLUMN = (
     (3, None),
     (6, TurnedPlan(128, 1, 4, 4)),
@@ -200,6 +208,14 @@ _ALONE_BY_COLUMN = (
     (24, None),
     (32, TurnedPlan(32, 1, 2)),
 )
+_ADJACENT = (
+    (3, None),
+    (5, TurnedPlan(128, 1, 4, 4)),
+    (13, TurnedPlan(128, 2, 3, 4, adjacent=True)),
+    (32, TurnedPlan(128, 2, 2, 4, adjacent=True)),
+    (36, TurnedPlan(64, 2, 2, 2, adjacent=True)),
+)
+_ENOUGH_FOR_TWO = 13
 _TURNED = {
     2: (
         (63, TurnedPlan(64, 2, 5, 2, 8)),
@@ -230,12 +246,20 @@ def read_at_once(columns: int, size: int) -> int:
     return min(_PIECE, row & -row)
 
 
-def turned_plan_for(columns: int, size: int, by_column: bool) -> TurnedPlan | None:
-    """Return a plan for warps that go over rows twice, None where others take less time."""
+def turned_plan_for(columns: int, size: int, by_column: bool, beside: int = 1) -> TurnedPlan | None:
+    """Return a plan for warps that go over rows twice, None where others take less time.
+
+    ``beside`` is how many rows side by side of a table by columns may be read at once.
+    """
     by_row = _ALONE.get(size, ())
-    for most, alone in (_ALONE_BY_COLUMN if size == 2 else ()) if by_column else by_row:
+    adjacent = beside >= 4 or (beside == 2 and columns >= _ENOUGH_FOR_TWO)
+    of_columns = (_ADJACENT if adjacent else _ALONE_BY_COLUMN) if size == 2 else ()
+    for most, alone in of_columns if by_column else by_row:
         if columns <= most:
-            return alone
+            if alone is None or not alone.adjacent:
+                return alone
+            rows = min(alone.per_lane, beside)
+            return replace(alone, per_lane=rows, tile=32 * rows)
     if size == 2 and not by_column and columns in _SIDE_BY_SIDE:
         return _SIDE_BY_SIDE[columns]
     for most, plan in () if by_column else _TURNED.get(size, ()):
@@ -266,6 +290,8 @@ def _take(columns: int, size: int) -> tuple[float, int, int]:
 #: The most columns, and the plan for tables by columns of no more, by the size of an entry.
 _TILES = {
     4: (
+        (64, TilePlan(128, 4, 3, joined=4)),
+        (90, TilePlan(128, 8, 2)),
         (130, TilePlan(64, 4, 3, joined=4)),
         (230, TilePlan(32, 4, 3, joined=4)),
         (360, TilePlan(32, 8, 2, joined=3)),
@@ -276,14 +302,16 @@ _TILES = {
         (1024, TilePlan(16, 16, 1, joined=4)),
     ),
     2: (
-        (64, TilePlan(128, 4, 4, joined=4)),
-        (80, TilePlan(128, 8, 4, joined=3)),
-        (112, TilePlan(128, 8, 3, joined=4)),
+        (42, TilePlan(128, 4, 6)),
+        (48, TilePlan(128, 4, 6, joined=3)),
+        (54, TilePlan(128, 4, 6)),
+        (80, TilePlan(128, 4, 4, joined=4)),
+        (112, TilePlan(128, 8, 3, joined=3)),
         (128, TilePlan(64, 4, 4, joined=4)),
-        (140, TilePlan(128, 8, 2, joined=3)),
+        (150, TilePlan(128, 8, 2, joined=4)),
+        (180, TilePlan(128, 8, 2, joined=3)),
         (230, TilePlan(64, 8, 3, joined=4)),
         (320, TilePlan(64, 8, 2, joined=4)),
-        (418, TilePlan(32, 8, 3, joined=4)),
         (700, TilePlan(64, 16, 1, joined=3)),
         (1024, TilePlan(32, 16, 1, joined=4)),
     ),
@@ -294,7 +322,7 @@ _EVEN = 20
 
 def tile_plan_for(columns: int, size: int, by_column: bool) -> TilePlan | None:
     """Return a plan for tiles in shared memory, None where rows in registers take less time."""
-    if not by_column or size == 8 or columns <= (80 if size == 4 else 44):
+    if not by_column or size == 8 or columns <= (50 if size == 4 else 36):
         return None
     for most, plan in _TILES[size]:
         if columns <= most:
@@ -307,7 +335,7 @@ def plan_for(columns: int, size: int, by_column: bool) -> Plan:
 
     The numbers are the best of about a hundred for each of eleven widths.
     """
-    if by_column and columns > (_NARROW_BY_COLUMN if size <= 4 else 32):
+    if by_column and columns > _NARROW_BY_COLUMN[size]:
         return _plan_by_column(columns, size)
     if columns <= _NARROW and size < 8 and (by_column or size == 2):
         batch = max(1, min(4, 20 // columns))

@@ -16,13 +16,14 @@ SOURCE = r"""
 #define ROWS_AT_ONCE (ROWS < 32 ? ROWS : 32)       // rows that a warp scores with one load
 #define ABREAST (32 / ROWS_AT_ONCE)                // columns that it takes at once
 #define PER_LANE (ROWS / ROWS_AT_ONCE)             // rows that a lane scores
-#define PAIRED (BYTES == 2 && ALIGNED && ROWS % 64 == 0)  // two of them side by side, read at once
+#define PAIRED (BYTES == 2 && ROWS % 64 == 0)      // two of them side by side, read at once
 #define ROW_OF(k) (PAIRED ? 2 * row + (k) / 2 * 64 + (k) % 2 : row + (k) * ROWS_AT_ONCE)
 #define SIXTEENS (ROWS * SIZE / 16 + !ALIGNED)     // pieces of 16 bytes of a column
 #define PITCH ((SIXTEENS + !(SIXTEENS & 1)) * 16)  // an odd number of them: no two banks collide
 #define STAGE (COLUMNS * PITCH)
 #define PER_PIECE (16 / SIZE)
-#define TAKERS (((COLUMNS + JOINED - 1) / JOINED + 7) / 8 * 8)  // columns from one of a thread on
+#define EACH ((COLUMNS + JOINED - 1) / JOINED)     // columns from one of a thread on
+#define TAKERS (ALIGNED ? EACH : (EACH + 7) / 8 * 8)
 #define SHARES (THREADS / TAKERS > 0 ? THREADS / TAKERS : 1)    // threads that share their columns
 #define TURNS ((TAKERS + THREADS - 1) / THREADS)                // of JOINED columns, of a thread
 #define APART (JOINED > 1 ? 1 : 2)                              // sums of a column of a thread
@@ -30,6 +31,7 @@ SOURCE = r"""
 #define AT_ONCE (THREADS / SIXTEENS)               // columns of which the threads copy a piece
 #define BESIDE 8                                   // rows of no weight before and after a tile
 #define IS_COLUMN(c, j) (((j) + 1) * TAKERS <= COLUMNS || (c) + (j) * TAKERS < COLUMNS)
+#define COLUMNS_AT_ONCE (CHAINS * WARPS * ABREAST)  // that all warps score
 
 __device__ __forceinline__ void copy_16(unsigned to, const char* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes));
@@ -66,6 +68,32 @@ __device__ __forceinline__ void ask(
   }
 }
 
+// What column c adds to the scores of the rows of a lane.
+#if PAIRED
+#define SCORE(score, c, beyond)                                                                   \
+  {                                                                                               \
+    const double2 b = slope[c];                                                                   \
+    const unsigned* at = (const unsigned*)(tile + (c) * PITCH + (beyond & ~3u)) + lane;           \
+    _Pragma("unroll") for (int k = 0; k < PER_LANE; k += 2) {                                     \
+      /* words that begin with an odd entry are put in place */                                   \
+      const unsigned w[1] = {                                                                     \
+          EVEN ? at[k * 16] : __funnelshift_r(at[k * 16], at[k * 16 + 1], beyond * 8)};           \
+      score[k] += UNPACK(w, 0) * b.x;                                                             \
+      score[k + 1] += SHIFTED(w, 1) * b.y;                                                        \
+    }                                                                                             \
+  }
+#else
+#define SCORE(score, c, beyond)                                                                   \
+  {                                                                                               \
+    const double2 b = slope[c];                                                                   \
+    const Entry* at = (const Entry*)(tile + (c) * PITCH + beyond) + row;                          \
+    _Pragma("unroll") for (int k = 0; k < PER_LANE; k++) {                                        \
+      const double x = number(at[k * ROWS_AT_ONCE]);                                              \
+      score[k] += (SUBTRACT ? x - b.y : x) * b.x;                                                 \
+    }                                                                                             \
+  }
+#endif
+
 // The mass of positives (0) or of negatives (1), of what each row's thread has.
 __device__ __forceinline__ double mass_of(const double* masses, int kind) {
   double total = 0.0;
@@ -79,8 +107,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
     const double* __restrict__ centre, double* __restrict__ out, long long n_rows,
     long long stride, double* __restrict__ scores) {
   extern __shared__ __align__(16) char room[];
-  double* slope = (double*)(room + STAGES * STAGE);  // and the centre behind it
-  double* partial = slope + COLUMNS * (1 + SUBTRACT) + (COLUMNS & 1 & !SUBTRACT);
+  // slopes, with the centre or the slopes of shifted entries
+  double2* slope = (double2*)(room + STAGES * STAGE);
+  double* partial = (double*)(slope + COLUMNS);
   double2* weights = (double2*)(partial + WARPS * ROWS);  // of a positive, of a negative
   const int n = (int)n_rows;
   const unsigned low = (unsigned)(unsigned long long)X, low_stride = (unsigned)stride * SIZE;
@@ -90,13 +119,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
   const double of_pos = given[0], of_neg = given[1], pos_top = given[2], neg_top = given[3];
 
   for (int c = threadIdx.x; c < COLUMNS; c += THREADS) {
-    slope[SUBTRACT ? 2 * c : c] = given[4 + c];
-    if (SUBTRACT) slope[2 * c + 1] = centre[c];
+    const double b = given[4 + c];
+    slope[c] = make_double2(b, SUBTRACT ? centre[c] : b * SCALE);
   }
   if (threadIdx.x < 2 * BESIDE) {
     const int r = threadIdx.x < BESIDE ? threadIdx.x : ROWS + threadIdx.x;
     weights[r] = make_double2(0.0, 0.0);
   }
+
+  // scores: a warp takes some columns, and those of a chain begin equally far from a multiple of 16
+  const int scored = warp * ABREAST + beside;
+  unsigned beyond[CHAINS];
+#pragma unroll
+  for (int i = 0; i < CHAINS; i++) beyond[i] = BEYOND(scored + i * WARPS * ABREAST);
 
   double of_zeros = 0.0;  // the score of a row of zeros
 #if CENTRED && !SUBTRACT
@@ -146,32 +181,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
     for (int i = 0; i < CHAINS; i++)
 #pragma unroll
       for (int k = 0; k < PER_LANE; k++) score[i][k] = 0.0;
-    for (int start = warp * ABREAST + beside; start < COLUMNS; start += CHAINS * WARPS * ABREAST) {
+    int start = scored;
+    for (; start + COLUMNS_AT_ONCE - WARPS * ABREAST < COLUMNS; start += COLUMNS_AT_ONCE) {
 #pragma unroll
-      for (int i = 0; i < CHAINS; i++) {
-        const int c = start + i * WARPS * ABREAST;
-        if (COLUMNS % (CHAINS * WARPS * ABREAST) == 0 || c < COLUMNS) {
-          const double b = slope[SUBTRACT ? 2 * c : c], m = SUBTRACT ? slope[2 * c + 1] : 0.0;
-#if PAIRED
-          const unsigned* at = (const unsigned*)(tile + c * PITCH) + lane;
-          const double raised = b * SCALE;
-#pragma unroll
-          for (int k = 0; k < PER_LANE; k += 2) {
-            const unsigned w[1] = {at[k * 16]};
-            score[i][k] += UNPACK(w, 0) * b;
-            score[i][k + 1] += SHIFTED(w, 1) * raised;
-          }
-#else
-          const Entry* at = (const Entry*)(tile + c * PITCH + BEYOND(c)) + row;
-#pragma unroll
-          for (int k = 0; k < PER_LANE; k++) {
-            const double x = number(at[k * ROWS_AT_ONCE]);
-            score[i][k] += (SUBTRACT ? x - m : x) * b;
-          }
-#endif
-        }
-      }
+      for (int i = 0; i < CHAINS; i++) SCORE(score[i], start + i * WARPS * ABREAST, beyond[i])
     }
+#pragma unroll
+    for (int i = 0; i < CHAINS; i++)
+      if (start + i * WARPS * ABREAST < COLUMNS)
+        SCORE(score[i], start + i * WARPS * ABREAST, beyond[i])
 #pragma unroll
     for (int k = 0; k < PER_LANE; k++) {
 #pragma unroll
@@ -205,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
           double m[JOINED];
 #pragma unroll
           for (int j = 0; j < JOINED; j++)
-            m[j] = SUBTRACT && IS_COLUMN(c, j) ? slope[2 * (c + j * TAKERS) + 1] : 0.0;
+            m[j] = SUBTRACT && IS_COLUMN(c, j) ? slope[c + j * TAKERS].y : 0.0;
 #pragma unroll 2
           for (int piece = share; piece < SIXTEENS; piece += SHARES) {
             unsigned word[JOINED][4];

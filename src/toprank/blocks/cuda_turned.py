@@ -5,8 +5,9 @@ lane or a few of them per row, so that hardly a number goes from lane to lane. T
 lane per column or a few of them. No warp waits for another, and a thread holds few numbers: there
 are many threads, and some work while others wait for their rows. Where rows are short, each lane
 keeps the entries of its rows and sums these (ALONE). So it sums the last few columns where most
-lanes would have none (LEFT). So are short rows of a table by columns read,
-without shared memory, since lanes side by side read rows side by side (BY_COLUMN).
+lanes would have none (LEFT). So are short rows of a table by columns read (BY_COLUMN), without
+shared memory, since lanes side by side read rows side by side; where columns begin at even places,
+a lane copies what it will need of two or four rows side by side (ADJACENT).
 
 Entries are converted twice, and a multiprocessor converts sixteen a clock. Of entries of 16 bits
 every other one is therefore scored as a number that shifts alone make of it (SHIFTED), a power of
@@ -36,7 +37,7 @@ SOURCE = r"""
 #define SIXTEENS (ROW_BYTES / 16)
 #define PITCH (PADDED ? (SIXTEENS | 1) * 16 : ROW_BYTES)  // no two banks collide
 #define PIECES (PADDED ? ROWS * SIXTEENS : (ROWS * ROW_BYTES + 15) / 16 + 1)
-#define STAGE (PADDED ? ROWS * PITCH : PIECES * 16)
+#define STAGE (ADJACENT ? ROWS * ROW_BYTES : PADDED ? ROWS * PITCH : PIECES * 16)
 #define SLOPES ((COLUMNS + 1) / 2 * 16)
 #define KINDS 32                                 // bytes of what is known of either class
 #define OWN (STAGES * STAGE + ROWS * 16)         // bytes of a warp
@@ -78,6 +79,41 @@ __device__ __forceinline__ void ask(
   }
 }
 
+#define ROW_AT(j) (first + (ADJACENT ? lane * PER_LANE + (j) : r + (j) * APART))  // of a lane
+#if ADJACENT
+// A lane's rows of a table by columns lie side by side, and nobody else reads what it copies of
+// them. Where rows are longer than it has room for, it takes one after the other, or reads twice.
+#define PIECE (PER_LANE * BYTES)  // bytes of a column that a lane copies at once
+#define IN_TURN (COLUMNS > 11)
+#define TWICE (COLUMNS > 23)
+#define SHIFTED_ROW(j) (TWICE && (j) % 2)  // whether this row is scored by shifts
+#define HELD(c) get<PIECE>(mine + (c) * 32 * PIECE).w
+#define HELD_NUMBER(j, c) UNPACK(HELD(c), j)
+#define NUMBER_TO_SCORE(j, c) (SHIFTED_ROW(j) ? SHIFTED(HELD(c), j) : HELD_NUMBER(j, c))
+
+#define READ_AGAIN(j, c) read_again(mine, j, c)
+// The j-th row's entry of a column, which the compiler must read again.
+__device__ __forceinline__ double read_again(const char* mine, int j, int c) {
+  const unsigned w[1] = {*(const volatile unsigned*)(mine + c * 32 * PIECE + j / 2 * 4)};
+  return j % 2 ? UNPACK(w, 1) : UNPACK(w, 0);
+}
+
+// Ask for them, zero beyond the last one.
+__device__ __forceinline__ void ask_adjacent(
+    unsigned to, const Entry* X, int row, int n, long long stride) {
+  const int left = n - row, bytes = left >= PER_LANE ? PIECE : left > 0 ? left * BYTES : 0;
+  const Entry* from = left > 0 ? X + row : X;
+#pragma unroll
+  for (int c = 0; c < COLUMNS; c++, from += stride)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to + c * 32 * PIECE),
+                 "l"(from), "n"(PIECE), "r"(bytes));
+}
+#else
+#define IN_TURN 0
+#define TWICE 0
+#define HELD_NUMBER(j, c) 0.0
+#define READ_AGAIN(j, c) 0.0
+#define SHIFTED_ROW(j) 0
 #if BY_COLUMN
 // The entries of a row, which a lane asks for ahead; beyond the last row, those of the last one.
 #define ASK(held, row)                                                                            \
@@ -85,6 +121,7 @@ __device__ __forceinline__ void ask(
     const Entry* at = X + ((row) < n ? (row) : n - 1);                                            \
     _Pragma("unroll") for (int c = 0; c < COLUMNS; c++, at += stride) held[c] = __ldg(at);        \
   }
+#endif
 #endif
 
 extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
@@ -104,7 +141,13 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
 
   const int step = gridDim.x * TEAMS * ROWS;
   int first = (blockIdx.x * TEAMS + team) * ROWS;
-#if !BY_COLUMN
+#if ADJACENT
+#pragma unroll
+  for (int s = 0; s < STAGES; s++) {
+    ask_adjacent(ring + s * STAGE + lane * PIECE, X, ROW_AT(0) + s * step, n, stride);
+    asm volatile("cp.async.commit_group;");
+  }
+#elif !BY_COLUMN
 #pragma unroll
   for (int s = 0; s < STAGES; s++) {
     if (first + s * step < n) ask(ring + s * STAGE, X, first + s * step, n, lane);
@@ -118,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
   unsigned char label[PER_LANE];
 #pragma unroll
   for (int j = 0; j < PER_LANE; j++) {
-    const int row = first + r + j * APART;
+    const int row = ROW_AT(j);
     label[j] = row < n ? kind[row] : 0;
   }
 
@@ -147,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
     double base[PER_LANE];
 #pragma unroll
     for (int j = 0; j < PER_LANE; j++) {
-      const int row = first + r + j * APART;
+      const int row = ROW_AT(j);
       is_pos[j] = label[j] != 0;
 #if WEIGHTED
       base[j] = row < n ? log_weight[row] : 0.0;
@@ -156,7 +199,10 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
 #endif
       label[j] = row + step < n ? kind[row + step] : 0;
     }
-#if !BY_COLUMN
+#if ADJACENT
+    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 1) : "memory");
+    const char* mine = own + stage * STAGE + lane * PIECE;
+#elif !BY_COLUMN
     asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 1));
     __syncwarp();
     const unsigned shift =
@@ -169,13 +215,19 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
 #pragma unroll
     for (int i = 0; i < PER_LANE * CHAINS; i++) sums[i / CHAINS][i % CHAINS] = 0.0;
 #if ALONE
-    double value[PER_LANE][COLUMNS];
-#if BY_COLUMN
+    double value[IN_TURN ? 1 : PER_LANE][TWICE ? 1 : COLUMNS];
+#if IN_TURN
+#elif ADJACENT
+#pragma unroll
+    for (int j = 0; j < PER_LANE; j++)
+#pragma unroll
+      for (int c = 0; c < COLUMNS; c++) value[j][c] = HELD_NUMBER(j, c);
+#elif BY_COLUMN
 #pragma unroll
     for (int j = 0; j < PER_LANE; j++) {
 #pragma unroll
       for (int c = 0; c < COLUMNS; c++) value[j][c] = number(held[j][c]);
-      ASK(held[j], first + step + r + j * APART)
+      ASK(held[j], ROW_AT(j) + step)
     }
 #else
 #pragma unroll
@@ -188,6 +240,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
         for (int e = 0; e < ENTRIES; e++) value[j][u * ENTRIES + e] = UNPACK(x.w, e);
       }
 #endif
+#if !IN_TURN
 #pragma unroll
     for (int c = 0; c < COLUMNS; c += 2) {
       const double2 two = *(const double2*)(slope + c);
@@ -197,6 +250,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
         if (c + 1 < COLUMNS) sums[j][CHAINS - 1] += value[j][c + 1] * two.y;
       }
     }
+#endif
 #elif FUNNEL
     const unsigned* words[PER_LANE];
     unsigned before[PER_LANE], turn[PER_LANE];
@@ -254,17 +308,32 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
 #endif
 #pragma unroll
     for (int j = 0; j < PER_LANE; j++) {
+#if IN_TURN
+#pragma unroll
+      for (int c = 0; c < COLUMNS; c += 2) {
+        const double2 two = *(const double2*)(slope + c);
+        const double one = NUMBER_TO_SCORE(j, c);
+        const double other = c + 1 < COLUMNS ? NUMBER_TO_SCORE(j, c + 1) : 0.0;
+        if (!TWICE) {
+          value[0][c] = one;
+          if (c + 1 < COLUMNS) value[0][c + 1] = other;
+        }
+        sums[j][0] += one * two.x;
+        if (c + 1 < COLUMNS) sums[j][CHAINS - 1] += other * two.y;
+      }
+#endif
       double score = SHIFTS(CHAINS - 1) ? sums[j][CHAINS - 1] * SCALE : sums[j][CHAINS - 1];
 #pragma unroll
       for (int i = 0; i < CHAINS - 1; i++) score += SHIFTS(i) ? sums[j][i] * SCALE : sums[j][i];
 #pragma unroll
       for (int apart = LANES / 2; apart > 0; apart /= 2)
         score += __shfl_xor_sync(ALL, score, apart);
+      if (SHIFTED_ROW(j)) score *= SCALE * SCALE;
       if (CENTRED) score += of_zeros;
-      const int row = first + r + j * APART;
+      const int row = ROW_AT(j);
       const double2 known = kinds[is_pos[j]];
-      base[j] += known.y;
-      const double e = exponential(score * known.x + base[j]) * SCALED;
+      const double lift = WEIGHTED ? base[j] + known.y : known.y;
+      const double e = exponential(score * known.x + lift) * SCALED;
       const double up = is_pos[j] ? e : 0.0, down = row < n && !is_pos[j] ? e : 0.0;
       if (place == 0) {
 #if SCORED
@@ -288,8 +357,9 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
 #if ALONE
 #pragma unroll
       for (int c = 0; c < COLUMNS; c++) {
-        pos_moment[c] += up * value[j][c];
-        neg_moment[c] += down * value[j][c];
+        const double v = TWICE ? READ_AGAIN(j, c) : value[IN_TURN ? 0 : j][c];
+        pos_moment[c] += up * v;
+        neg_moment[c] += down * v;
       }
 #endif
     }
@@ -322,7 +392,12 @@ extern "C" __global__ void __launch_bounds__(TEAMS * 32, FEWEST_BLOCKS) tilted(
       }
     }
 #endif
-#if !BY_COLUMN
+#if ADJACENT
+    asm volatile("" ::: "memory");
+    ask_adjacent(ring + stage * STAGE + lane * PIECE, X, ROW_AT(0) + STAGES * step, n, stride);
+    asm volatile("cp.async.commit_group;");
+    stage = stage + 1 == STAGES ? 0 : stage + 1;
+#elif !BY_COLUMN
     __syncwarp();  // everybody has read: the place is free
     if (first + STAGES * step < n)
       ask(ring + stage * STAGE, X, first + STAGES * step, n, lane);

@@ -107,7 +107,8 @@ def _plan(X: Tensor, centred: bool) -> Plan | TilePlan | TurnedPlan:
     # rows are read several entries at a time, and no centre is subtracted from each
     begins = stride == columns and _begins_at(X, read_at_once(columns, size))
     if plan is None and (by_column or begins) and not (centred and size > 2):
-        plan = turned_plan_for(columns, size, by_column)
+        beside = next(rows for rows in (4, 2, 1) if _begins_at(X, rows * size))
+        plan = turned_plan_for(columns, size, by_column, beside)
     if plan is None or plan.shared(columns, size) > room:
         return plan_for(columns, size, by_column)
     return plan
@@ -126,6 +127,7 @@ def _source_of(plan: Plan | TilePlan | TurnedPlan, X: Tensor) -> tuple[str, dict
             "JOINED": plan.joined,
             "BYTES": size,
             "ALIGNED": int(_begins_at(X, 16)),
+            "EVEN": int(_begins_at(X, 4)),
         }
     if isinstance(plan, TurnedPlan):
         return cuda_turned.SOURCE, {
@@ -137,6 +139,7 @@ def _source_of(plan: Plan | TilePlan | TurnedPlan, X: Tensor) -> tuple[str, dict
             "TOGETHER": plan.together,
             "ALONE": int(plan.taken == 0),
             "LEFT": plan.left,
+            "ADJACENT": int(plan.adjacent),
             "BYTES": size,
             "BY_COLUMN": int(by_column),
             "READ_AT_ONCE": 2 * size if by_column else read_at_once(columns, size),
@@ -212,7 +215,7 @@ def kernels_for(X: Tensor, weighted: bool, centred: bool, scored: bool = False) 
         return None
     by_column, stride = layout(X)
     size, dense = X.element_size(), stride == X.shape[1]
-    begins = _begins_at(X, 16), _begins_at(X, read_at_once(X.shape[1], size))
+    begins = tuple(_begins_at(X, at) for at in (4, 8, 16, read_at_once(X.shape[1], size)))
     asked = weighted, centred, scored
     key = X.device.index, X.shape[1], X.dtype, by_column, *asked, *begins, dense
     if key not in _COMPILED:
