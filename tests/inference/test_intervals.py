@@ -25,7 +25,7 @@ SETTINGS = {
 }
 NAMES = [name for name in METRICS if name != "ranking_margin"]
 BOOTSTRAPPED = (
-    *("push_risk", "dcg", "aver", "bedroc", "value_at"),
+    *("push_risk", "bedroc", "value_at"),
     *("precision_at_recall", "recall_at_precision"),
 )
 DECIDED_BY_ONE_ROW = ("max_height", "positives_at_top", "top_is_positive")

@@ -94,8 +94,14 @@ def _hits(ranked: RankedList, depth: FloatArray | float) -> FloatArray | float:
 
 
 def _near(ranked: RankedList, depth: FloatArray | float) -> FloatArray | float:
-    """Local precision: the share of positives among the rows around the cut."""
-    half = np.maximum(4.0, depth**0.8)
+    return local_precision(ranked, depth)
+
+
+def local_precision(
+    ranked: RankedList, depth: FloatArray | float, least: FloatArray | float = 4.0
+) -> FloatArray | float:
+    """The share of positives among the rows around a depth, at least so many to either side."""
+    half = np.maximum(np.maximum(4.0, least), depth**0.8)
     first, last = np.maximum(depth - half, 0.0), np.minimum(depth + half, ranked.total)
     found = np.interp([first, last], ranked.places, ranked.found)
     # one half of a positive and of a negative keep the share away from 0 and 1
