@@ -5,7 +5,7 @@ import pytest
 
 from toprank.models import DriftWatch, fit_table
 from toprank.models.bins import Bins
-from toprank.models.card import _SHARES, _quantiles
+from toprank.models.card import _SHARES, _frequent_texts, _quantiles
 from toprank.models.monitor import Limits, monitor_model
 
 pd = pytest.importorskip("pandas", reason="tables need the extra models")
@@ -86,3 +86,37 @@ def test_the_share_of_alerts_before_is_exact_where_scores_repeat():
     model = fit_table(frame, "y", p=4, alpha=1e-3)
     cut, share = DriftWatch(model, frame).cut_off(0.07)
     assert share == pytest.approx(np.mean(model.score(frame) > cut))
+
+
+def texts(rng, n, levels=200):
+    return np.array([f"c{j}" for j in rng.integers(0, levels, n)], dtype=object)
+
+
+@pytest.mark.parametrize("rows", [1_000, 40_000])
+def test_texts_that_repeat_are_watched_for_new_ones(rows):
+    rng = np.random.default_rng(3)
+    entry = {"kind": "text", "missing": 0.0, **_frequent_texts(texts(rng, rows), None)}
+    assert len(entry["texts"]) <= 501
+
+    def found(now):
+        bins = Bins.of("city", entry, [])
+        bins.add(now)
+        return bins.drift(rows)
+
+    many = np.array([f"new {j}" for j in range(500)], dtype=object)
+    half = np.where(rng.random(500) < 0.8, "new", texts(rng, 500))
+    for now in (np.full(500, "new", dtype=object), many, half, np.full(500, "", dtype=object)):
+        assert found(now).passes(0.25, among=100)
+    usual = [found(texts(rng, 500)) for _ in range(40)]
+    assert not any(one.passes(0.25) for one in usual)
+    assert np.mean([one.p_value < 0.1 for one in usual]) < 0.3
+
+
+def test_texts_of_which_none_repeats_are_not_kept():
+    rng = np.random.default_rng(4)
+    assert _frequent_texts(texts(rng, 500, levels=10**9), None) == {}
+    long = np.array(["a very long text " * 9] * 100, dtype=object)
+    assert _frequent_texts(long, None) == {}
+    weight = rng.integers(1, 4, 400).astype(float)
+    known = _frequent_texts(texts(rng, 400, levels=50), weight)
+    assert known["rows"] < 200 and sum(known["texts"].values()) <= 1

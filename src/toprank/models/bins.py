@@ -31,8 +31,12 @@ _CUTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _RARE = 0.01
 #: New words of one column that are told apart; those beyond count with the rare ones.
 _MOST_NEW = 10_000
+#: Stands for the texts that are not told apart.
+_OTHER_TEXTS = "\0others"
 #: Draws that show how an index varies where nothing has changed.
 _DRAWS = 1_000
+#: Chances between these decide, and are found by so many draws; the last share of them is the tail.
+_SURE, _NEAR, _MORE_DRAWS, _TAIL = 1e-8, 0.01, 100_000, 0.001
 #: Rows from which on NumPy has no such draws.
 _MANY = 900_000_000
 
@@ -89,13 +93,14 @@ class Bins(ABC):
         self.name, self.kind, self.missing = name, kind, missing
         self.before = np.array([*before, missing])
         self.counts = np.zeros(len(self.before))
+        self.rows_before: int | None = None  # where fewer than all stand for the column
 
     @staticmethod
     def of(name: str, entry: JsonObject, shares: list[float]) -> Bins:
         if entry["kind"] == "category":
             return _Categories(name, entry)
         if entry["kind"] == "text":
-            return _Presence(name, entry)
+            return _Texts(name, entry) if entry.get("texts") else _Presence(name, entry)
         return _Ranges(name, entry, shares)
 
     @abstractmethod
@@ -121,6 +126,7 @@ class Bins(ABC):
             How much more the shares vary than by the chance of few rows: the variance of a share
             is 1 + rows times as large.
         """
+        rows_before = rows_before if self.rows_before is None else self.rows_before
         then, now = self.tables(rows_before)
         used = (then > 0) | (now > 0)
         then, now = then[used], now[used]
@@ -147,26 +153,46 @@ def _chance(then: FloatArray, now: FloatArray, psi: float, spread: float) -> flo
 
     The rows now are then a draw, without replacement, from the rows of both tables. The index of
     such draws has a mean and a variance; the law is a chi-squared one, scaled to have both.
+    Where bins hold few rows its tail is too light, and a chance that decides takes more draws.
     `spread` is what shares vary by beyond that.
     """
     if len(then) < 2:
         return 1.0
     both, n, rows_before = then + now, float(now.sum()), float(then.sum())
-    if both.sum() < _MANY and np.min(both) < 100:  # beyond that the limit is exact enough
-        whole = np.rint(both).astype(np.int64)
-        drawn = np.random.default_rng(0).multivariate_hypergeometric(
-            whole, min(round(n), int(whole.sum())), _DRAWS, method="marginals"
-        )
-        found = population_stability_index(whole - drawn, drawn)
-        mean, variance = float(np.mean(found)), float(np.var(found))
+    wider = 1 + spread * n * rows_before / (n + rows_before)
+    fewest = float(np.min(both)) * min(n, rows_before) / (n + rows_before)
+    if both.sum() < _MANY and fewest < 100:  # beyond that the limit is exact enough
+        drawn = _draw(both, n, _DRAWS)
+        mean, variance = float(np.mean(drawn)), float(np.var(drawn))
     else:
         scale = (n + rows_before) / n / rows_before
         mean, variance = scale * (len(then) - 1), 2 * scale**2 * (len(then) - 1)
+        drawn = np.empty(0)
     if not mean > 0 or not variance > 0:
         return 1.0
-    wider = 1 + spread * n * rows_before / (n + rows_before)
     unit = variance / (2 * mean)
-    return float(chi2.sf(psi / (unit * wider), mean / unit))
+    chance = float(chi2.sf(psi / (unit * wider), mean / unit))
+    if len(drawn) and _SURE < chance < _NEAR:
+        return _tail(_draw(both, n, _MORE_DRAWS), psi / wider)
+    return chance
+
+
+def _draw(both: FloatArray, n: float, draws: int) -> FloatArray:
+    """The index of so many draws of n rows from those of both tables."""
+    whole = np.rint(both).astype(np.int64)
+    drawn = np.random.default_rng(0).multivariate_hypergeometric(
+        whole, min(round(n), int(whole.sum())), draws, method="marginals"
+    )
+    return np.asarray(population_stability_index(whole - drawn, drawn))
+
+
+def _tail(drawn: FloatArray, psi: float) -> float:
+    """The share of draws with an index as large; far out their tail is taken for exponential."""
+    cut = float(np.quantile(drawn, 1 - _TAIL))
+    beyond = drawn[drawn > cut] - cut
+    if psi <= cut or not len(beyond):
+        return float(np.mean(drawn >= psi * (1 - 1e-9)))
+    return len(beyond) / len(drawn) * float(np.exp(-(psi - cut) / np.mean(beyond)))
 
 
 def just_below(value: float, tie: float = 0.0) -> float:
@@ -232,6 +258,7 @@ class _Categories(Bins):
         then = np.array([self.shares.get(word, 0.0) for word in words]) * rows_before
         now = np.array([self.now[word] for word in words], dtype=np.float64)
         often = then + now >= _RARE * (rows_before + there + gaps)
+        often |= np.array([word == _OTHER_TEXTS for word in words], dtype=bool)
         last = np.array([[self.missing * rows_before, gaps]])
         rare_then = max(0.0, (1 - self.missing) * rows_before - then[often].sum())
         rest = np.array([[rare_then, there - now[often].sum()]])
@@ -240,8 +267,26 @@ class _Categories(Bins):
         return both[:, 0], both[:, 1]
 
 
+class _Texts(_Categories):
+    """Texts some of which repeat: the frequent ones as categories, and all others as one more.
+
+    Which are frequent was found on other rows than the shares: a text that half of the rows do not
+    hold is as likely in the other half as in new ones.
+    """
+
+    def __init__(self, name: str, entry: JsonObject):
+        others = max(0.0, 1.0 - sum(entry["texts"].values()))
+        super().__init__(name, {"shares": {**entry["texts"], _OTHER_TEXTS: others}})
+        self.kind, self.rows_before = "text", int(entry.get("rows", 0))
+
+    def add(self, values: AnyArray) -> None:
+        known = {**dict.fromkeys(self.shares, True), "": True}
+        words = [word if word in known else _OTHER_TEXTS for word in values.tolist()]
+        super().add(np.array(words, dtype=object))
+
+
 class _Presence(Bins):
-    """Texts: only whether they are there."""
+    """Texts none of which repeats: only whether they are there."""
 
     def __init__(self, name: str, entry: JsonObject):
         super().__init__(name, "text", [1.0 - entry["missing"]], entry["missing"])

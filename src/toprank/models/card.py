@@ -6,6 +6,7 @@ can be read, shown and watched as a card.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -36,6 +37,8 @@ _SHARES = (
     *(0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
     *(0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0),
 )
+#: Texts that are kept stand in so many rows and in such a share of them, and are no longer.
+_FEWEST_ROWS, _FEWEST_SHARE, _LONGEST_TEXT = 3, 0.002, 60
 #: The metrics on every card, besides the one that the model was chosen by.
 _USUAL = ("precision_at", "recall_at", "lift_at", "auc", "average_precision", "positives_at_top")
 #: Columns whose importance is kept.
@@ -246,7 +249,11 @@ def reference(
             columns[column.name] = {"kind": column.kind, "shares": _shares(values, weight)}
         elif column.kind == "text":
             gaps = float(np.average(values == "", weights=weight))
-            columns[column.name] = {"kind": column.kind, "missing": gaps}
+            columns[column.name] = {
+                "kind": column.kind,
+                "missing": gaps,
+                **_frequent_texts(values, weight),
+            }
         else:
             columns[column.name] = {"kind": column.kind, **_quantiles(values, weight)}
     return {
@@ -277,6 +284,21 @@ def _shares(words: AnyArray, weight: FloatArray | None) -> dict[str, float]:
     counts = np.bincount(place.reshape(-1), weight, len(found))
     shares = counts / np.sum(counts)
     return {str(word): float(share) for word, share in zip(found, shares, strict=True)}
+
+
+def _frequent_texts(values: AnyArray, weight: FloatArray | None) -> JsonObject:
+    """The shares of texts that repeat in a half of the rows, in the other half."""
+    mixed = np.random.default_rng(0).permutation(len(values))
+    first, second = mixed[::2], mixed[1::2]
+    fewest = max(_FEWEST_ROWS, _FEWEST_SHARE * len(first))
+    counts = Counter(values[first].tolist())
+    often = {text for text, n in counts.items() if n >= fewest and len(text) <= _LONGEST_TEXT}
+    if not often - {""}:
+        return {}
+    own = None if weight is None else weight[second]
+    shares = _shares(values[second], own)
+    texts = {text: shares.get(text, 0.0) for text in sorted(often | {""})}
+    return {"texts": texts, "rows": len(second) if own is None else round(kish(own))}
 
 
 def _quantiles(

@@ -266,7 +266,12 @@ _SHAPE: JsonObject = {
 #: Parts of the reference that the cards of earlier versions lack.
 _NEWER = {"scores_from": _TEXT, "scores_rows": _COUNT, "scores_spread": _SPREAD_BEYOND}
 #: Parts of a column or the scores that they lack.
-_MORE: JsonObject = {"below": [_SHARE], "tie": _SPREAD_BEYOND}
+_MORE: JsonObject = {
+    "below": [_SHARE],
+    "tie": _SPREAD_BEYOND,
+    "texts": {_ANY_NAME: _SHARE},
+    "rows": _COUNT,
+}
 #: What the reference holds of a column, by its kind.
 _OF_KIND: JsonObject = {
     "category": {"shares": {_ANY_NAME: _SHARE}},
