@@ -70,3 +70,18 @@ def test_fits_that_differ_much_are_allowed_for_where_one_alone_stands_for_the_fo
         assert known["scores_from"] == "held out"
         spreads.append(known["scores_spread"] * 11_000)
     assert spreads[0] > 4 and spreads[1] < 3
+
+
+@pytest.mark.more
+def test_copies_of_rows_raise_no_alarm():
+    """A fit to the other folds has seen a row whose copy is among them, and trees remember it."""
+    rng = np.random.default_rng(6)
+
+    def draw(n):
+        frame = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
+        return frame.assign(y=frame.a + 1.5 * rng.normal(size=n) > 1.5)
+
+    copied = pd.concat([draw(300)] * 3, ignore_index=True)
+    model = fit_table(copied, "y", model="trees", p=4)
+    assert [findings(model, draw(1_000)).alarms for _ in range(3)] == [[]] * 3
+    assert findings(model, draw(1_000).assign(a=lambda f: f.a + 1)).alarms

@@ -27,7 +27,7 @@ _LOOKED_AT = 2_000
 #: Columns that one sentence names.
 _NAMED = 5
 #: Share of the rows that copies of other rows are, from which on they are told.
-_COPIES = 0.01
+FEWEST_COPIES = 0.01
 #: Whole numbers beyond it cannot be told apart by floats.
 _EXACT = 2.0**53
 _NAMES_OF_NAMES = re.compile(
@@ -290,14 +290,14 @@ def find_copies_of_rows(
     groups: ArrayLike | None,
 ) -> Iterator[Concern]:
     """Yield a note where many rows are copies: such rows stand on both sides of a split."""
-    if not columns or groups is not None or not any(_is_fine(values[c.name]) for c in columns):
+    if not columns or groups is not None or not any(is_fine(values[c.name]) for c in columns):
         return  # rows of a few codes agree by chance
     total = np.zeros(len(y), dtype=np.uint64)
     for column in columns:
         total = total * np.uint64(1_000_003) + _hashes(values[column.name])
     _, place, counts = np.unique(total, return_inverse=True, return_counts=True)
     copies = int(len(y) - len(counts))
-    if copies < _COPIES * len(y):
+    if copies < FEWEST_COPIES * len(y):
         return
     positive = np.bincount(place, weights=y)
     torn = int(np.count_nonzero((positive > 0) & (positive < counts)))
@@ -309,7 +309,7 @@ def find_copies_of_rows(
     )
 
 
-def _is_fine(values: AnyArray) -> bool:
+def is_fine(values: AnyArray) -> bool:
     """Whether equal values in two rows are no chance."""
     sample = values[:: -(-len(values) // 5000)]
     codes = require("pandas", "models").factorize(sample)[0]  # -1 for what is missing

@@ -4,7 +4,8 @@ A model's scores of its own training rows are further apart than those of any ne
 nearly remember the labels. So each row is scored by a fit to the other folds. Two fits
 differ in scale and offset, more than their rankings do; both are taken from the rows that the fit
 of the fold and the model itself have in common. What then is left of the differences between fits
-shows in how the folds differ from each other, and is kept as `spread`.
+shows in how the folds differ from each other, and is kept as `spread`. Rows that are copies of each
+other stay on one side: a fit has seen a row whose copy it was fitted to.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from toprank._arrays import AnyArray, IntArray
 from toprank._numerics import FloatArray
 from toprank.folds import Fold, folds_of
 from toprank.models.bins import population_stability_index
+from toprank.models.doubts import FEWEST_COPIES, is_fine
 from toprank.models.rows import TrainingRows
+from toprank.models.sketch import row_checksums
 
 #: So many rows held out are enough, and spare the fits of the folds.
 _ENOUGH = 2_000
@@ -134,13 +138,16 @@ def unseen_scores(
     """
     if held_out is None:
         return UnseenScores(own, "training")
-    if len(held_out[1]) >= _ENOUGH:
-        trained = rows.take(held_out[0])
+    alike = _copies(rows) if rows.groups is None else rows.groups
+    train, test = held_out
+    test = test if alike is None else test[~np.isin(alike[test], alike[train])]
+    if len(test) >= _ENOUGH:
+        trained = rows.take(train)
         score = fit_part(trained)
-        first = FirstScores(score(rows.take(held_out[1])), held_out[1], trained, score(trained))
-        return first.on_scale_of(lambda _: own[held_out[0]], len(rows))
+        first = FirstScores(score(rows.take(test)), test, trained, score(trained))
+        return first.on_scale_of(lambda _: own[train], len(rows))
     try:
-        folds = _folds(rows, random_state)
+        folds = _folds(rows, alike, random_state)
     except ValueError:  # a class in one group only
         return UnseenScores(own, "training")
     scores, fold = np.empty(len(rows)), np.empty(len(rows), dtype=np.intp)
@@ -151,18 +158,27 @@ def unseen_scores(
     return UnseenScores(scores, "out of fold", spread, np.arange(len(rows)))
 
 
-def _folds(rows: TrainingRows, random_state: int) -> list[Fold]:
+def _copies(rows: TrainingRows) -> IntArray | None:
+    """Which rows are alike, as a number for each; None where few are, or only by chance."""
+    if not any(is_fine(values) for values in rows.X.values()):
+        return None
+    found, place = np.unique(row_checksums(rows.X), return_inverse=True)
+    copies = len(rows) - len(found)
+    return None if copies < FEWEST_COPIES * len(rows) else place.reshape(-1)
+
+
+def _folds(rows: TrainingRows, groups: AnyArray | None, random_state: int) -> list[Fold]:
     """Folds of every row, or of whole groups, drawn at random: also where rows have times.
 
     The columns are compared with all training rows too.
     """
-    units = np.arange(len(rows)) if rows.groups is None else rows.groups
+    units = np.arange(len(rows)) if groups is None else groups
     n_folds = min(_N_FOLDS, *(len(np.unique(units[rows.y == label])) for label in (False, True)))
     if n_folds < 2:
         raise ValueError("One class is in a single group.")
-    kind = StratifiedKFold if rows.groups is None else StratifiedGroupKFold
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     cv = kind(n_folds, shuffle=True, random_state=random_state)
-    return folds_of(cv, rows.y, groups=rows.groups)
+    return folds_of(cv, rows.y, groups=groups)
 
 
 def _aligned(rows: TrainingRows, own: FloatArray, fit_part: FitPart, fold: Fold) -> FloatArray:
