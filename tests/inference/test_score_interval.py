@@ -509,3 +509,31 @@ def test_a_part_of_the_curve_within_the_first_tie_is_named():
     )
     assert "first tie" not in interval("partial_auc", y, s, max_fpr=0.3).note
     assert "first tie" not in interval("auc", y, s).note
+
+
+def test_the_variance_of_a_weighted_mean_is_that_of_many_samples():
+    rng = np.random.default_rng(0)
+    weight = np.array([1.0, 1, 1, 2, 2, 3, 4, 4] + [1.0] * 8)
+    positive = np.arange(16) < 8
+    seen, freedom = [], []
+    for _ in range(4_000):
+        values = np.where(positive, rng.normal(size=16), 0.0)
+        sample = Sample.of(positive, values, weight, weights="sampling")
+        spread = sample.spread_of_rows(values)
+        seen.append(spread.variance)
+        freedom.append(spread.plain_freedom)
+    shares = weight[:8] / weight[:8].sum()
+    truth = np.sum(shares**2)
+    assert np.mean(seen) == pytest.approx(truth, rel=0.03)
+    # a chi-squared of so many degrees of freedom has that spread: those of eight equal rows are 7
+    assert 2 * truth**2 / np.var(seen) == pytest.approx(np.mean(freedom), rel=0.2)
+    assert np.mean(freedom) < 6
+
+
+def test_equal_sampling_weights_leave_the_variance_as_it_is():
+    rng = np.random.default_rng(1)
+    positive, values = np.arange(12) < 5, rng.normal(size=12)
+    plain = Sample.of(positive, values).spread_of_rows(values)
+    alike = Sample.of(positive, values, np.full(12, 2.5), weights="sampling")
+    assert alike.spread_of_rows(values).variance == pytest.approx(plain.variance, rel=1e-12)
+    assert alike.spread_of_rows(values).freedom == pytest.approx(plain.freedom, rel=1e-9)

@@ -277,11 +277,11 @@ class Sample:
                 _class_means(values[high], weight[high]),
                 _class_means(values[~high], weight[~high]),
             )
-        pulls = np.empty(len(values))
+        shares, pulls = np.empty(len(values)), np.empty(len(values))
         for members in (self.positive, ~self.positive):
-            total = np.sum(weight[members])
-            centre = np.dot(weight[members], values[members]) / total
-            pulls[members] = weight[members] * (values[members] - centre) / total
+            shares[members] = weight[members] / np.sum(weight[members])
+            centre = np.dot(shares[members], values[members])
+            pulls[members] = shares[members] * (values[members] - centre)
         if self.groups is not None:
             found = combined_variance(Pulls(sums_by_group(self.groups, pulls), None))
             support = self.group_support
@@ -290,7 +290,7 @@ class Sample:
                 found.variance, min(found.freedom, few), few, support.alike_freedom
             )
         return combined_variance(
-            Pulls(pulls[self.positive], None), Pulls(pulls[~self.positive], None)
+            *(Pulls(pulls[of], None, shares[of]) for of in (self.positive, ~self.positive))
         )
 
 
@@ -338,14 +338,30 @@ def kish(weight: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class Pulls:
-    """How far each unit pulls the estimate; `count` units pull alike."""
+    """How far each unit pulls the estimate; `count` units pull alike.
+
+    Units that stand for shares of the rows that add up to 1 are told so.
+    """
 
     pull: FloatArray
     count: FloatArray | None
+    shares: FloatArray | None = None
 
     @property
     def units(self) -> float:
         return float(len(self.pull) if self.count is None else np.sum(self.count))
+
+    @property
+    def freedom(self) -> tuple[float, float]:
+        """Share of the variance that is left about the units' own mean, and degrees of freedom.
+
+        Of equal shares they are 1 - 1 / n and n - 1. Otherwise a unit pulls the mean towards itself
+        by its share, and the squares of heavy ones say more than those of others.
+        """
+        if self.shares is None:
+            return 1 - 1 / self.units, self.units - 1
+        second, third, fourth = (float(np.sum(self.shares**power)) for power in (2, 3, 4))
+        return 1 + second - 2 * third / second, second**2 / fourth - 1
 
     @property
     def moments(self) -> tuple[float, float]:
@@ -376,12 +392,15 @@ def combined_variance(*strata: Pulls) -> VarianceEstimate:
         if units <= 1:
             return VarianceEstimate(np.inf, 1.0)
         second, fourth = stratum.moments
-        part = second * units / (units - 1)
+        left, freedom_there = stratum.freedom
+        if freedom_there <= 0:
+            return VarianceEstimate(np.inf, 1.0)
+        part = second / left
         variance += part
-        least = 2 * part**2 / (units - 1)
+        least = 2 * part**2 / freedom_there
         doubt += max(fourth - second**2 / units, least)
         normal_doubt += least
-    most = sum(stratum.units - 1 for stratum in strata)
+    most = sum(stratum.freedom[1] for stratum in strata)
 
     def freedom(of: float) -> float:
         """Degrees of freedom of a chi-squared with this mean and variance."""
