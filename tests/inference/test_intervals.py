@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from toprank.inference import compare, interval
+from toprank.inference import compare, interval, lift_band
 from toprank.inference.bootstrap import _Runs
 from toprank.metrics import METRICS, f_skew
 
@@ -456,6 +456,26 @@ def test_a_lift_is_covered_where_the_share_of_positives_is_drawn_too(metric, k, 
         missed += not found.low <= truth <= found.high
         assert found.low <= found.estimate <= found.high
     assert missed < 0.08 * 200
+
+
+def test_one_hit_in_one_row_bounds_a_lift_as_one_trial_does():
+    rng = np.random.default_rng(5)
+    y = np.repeat([1, 0], [30, 70])
+    s = rng.normal(size=100)
+    s[0] = 9.0
+    found = interval("lift_at", y, s, k=1)
+    assert found.low == pytest.approx(0.025 / 0.3)  # Clopper and Pearson, 1 of 1
+    band = lift_band(y, s, top=[0.01])
+    assert (band.low[0], band.high[0]) == pytest.approx((found.low, found.high))
+
+
+def test_a_lift_is_covered_where_the_labels_change_at_the_cut():
+    rng, missed = np.random.default_rng(2), 0
+    for _ in range(400):
+        y = rng.random(80) < 0.5
+        found = interval("lift_at", y, rng.normal(size=80) + 4 * y, k=38)
+        missed += not found.low <= 1.95 <= found.high
+    assert missed < 0.095 * 400  # 10% to 12% of them, with the variance of all rows around
 
 
 def test_sampling_weights_that_let_few_rows_count_are_named():

@@ -13,7 +13,7 @@ from scipy.stats import kstwo
 from toprank._numerics import FloatArray
 from toprank.inference.curve_points import BOTH_CLASSES, precision_ends, tpr_ends
 from toprank.inference.sample import Sample
-from toprank.inference.shares import check_level, clopper_pearson
+from toprank.inference.shares import check_level, clopper_pearson, ends_at_cut
 from toprank.metrics.at_cut import Cut, fpr_where, lift_cut, tpr_cut
 from toprank.metrics.order import RankedList
 
@@ -270,7 +270,7 @@ def _pointwise(
     level: float,
     report: Callable[[FloatArray], FloatArray] = np.asarray,
 ) -> Band:
-    low, high = clopper_pearson(cut.share, cut.trials, level)
+    low, high = ends_at_cut(cut, level)
     # every curve ends where the whole list is taken, whatever the sample
     low, high = (np.where(x < 1, end, cut.share) for end in (low, high))
     ends = np.sort([report(low), report(high)], axis=0)

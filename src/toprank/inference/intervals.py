@@ -39,6 +39,7 @@ from toprank.inference.sample import Sample, VarianceEstimate, kish, rows_and_un
 from toprank.inference.shares import (
     check_level,
     clopper_pearson,
+    ends_at_cut,
     interval_around,
     student_reach,
 )
@@ -259,7 +260,8 @@ def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
         trials = effective_trials(smooth_share(cut.share * trials, trials), variance, trials)
         trials *= allowance_for_groups(sample, request.level, cut.of_rows)
         method = f"Clopper-Pearson, trials from a bootstrap ({request.scheme})"
-    low, high = (float(end) for end in clopper_pearson(cut.share, trials, request.level))
+    ends = ends_at_cut(replace(cut, trials=trials), request.level)
+    low, high = (float(end) for end in ends)
     if cut.fpr is not None and sample.groups is None and request.method != "bootstrap":
         method = BOTH_CLASSES
         low, high = map(float, tpr_ends(sample, cut.fpr, cut.share, request.level))

@@ -11,6 +11,7 @@ from scipy.special import betainc, betainccinv, betaincinv, betaln, ndtri, stdtr
 from toprank._arrays import FloatArray
 from toprank._numerics import is_number
 from toprank.inference.sample import VarianceEstimate
+from toprank.metrics.at_cut import Cut
 
 _TINY = 1e-300
 #: How much of the risk an end may spend where the other end cannot miss, over half of it. Twice
@@ -46,6 +47,24 @@ def clopper_pearson(
     reach = -ndtri(tail) * np.sqrt(share * (1 - share) / np.maximum(trials, 1.0))
     low, high = np.where(many, share - reach, low), np.where(many, share + reach, high)
     return np.minimum(low, share)[()], np.maximum(high, share)[()]
+
+
+def ends_at_cut(cut: Cut, level: float) -> tuple[Any, Any]:
+    """Clopper and Pearson's interval of a share at a cut.
+
+    Where hits are few, its lower end is no higher than the rows above the cut allow.
+    """
+    low, high = clopper_pearson(cut.share, cut.trials, level)
+    if cut.above is None:
+        return low, high
+    share, trials = cut.above.share, cut.above.trials
+    of_rows = clopper_pearson(share, trials, level)[0] * cut.share / np.maximum(share, _TINY)
+    held = np.clip((_SEVERAL + 1 - share * trials) / 2, 0.0, 1.0)
+    return low - held * np.maximum(0.0, low - of_rows), high
+
+
+#: Hits from which half of the lower end is that of the trials: see `ends_at_cut`.
+_SEVERAL = 5.0
 
 
 def binomial_interval(

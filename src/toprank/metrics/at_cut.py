@@ -62,6 +62,9 @@ class Cut:
         Where the share is a point of the ROC curve: its FPR.
     of_rows : bool
         Whether rows of both classes are the trials, and not positives alone.
+    above : Cut, optional
+        The share of positives among the rows above the cut, where trials are other rows: a few hits
+        tell no more than these rows do.
     """
 
     share: Any
@@ -72,6 +75,7 @@ class Cut:
     most: float = np.inf
     fpr: Any = None
     of_rows: bool = False
+    above: Cut | None = None
 
     def report(self, share: float) -> float:
         """The metric with this share."""
@@ -101,11 +105,17 @@ def local_precision(
     ranked: RankedList, depth: FloatArray | float, least: FloatArray | float = 4.0
 ) -> FloatArray | float:
     """The share of positives among the rows around a depth, at least so many to either side."""
-    half = np.maximum(np.maximum(4.0, least), depth**0.8)
+    return _share_around(ranked, depth, np.maximum(np.maximum(4.0, least), depth**0.8))[0]
+
+
+def _share_around(
+    ranked: RankedList, depth: FloatArray | float, half: FloatArray | float
+) -> tuple[Any, Any]:
+    """The share of positives among so many rows on either side of a depth, and their number."""
     first, last = np.maximum(depth - half, 0.0), np.minimum(depth + half, ranked.total)
     found = np.interp([first, last], ranked.places, ranked.found)
     # one half of a positive and of a negative keep the share away from 0 and 1
-    return (found[1] - found[0] + 0.5) / (last - first + 1)
+    return (found[1] - found[0] + 0.5) / (last - first + 1), last - first
 
 
 def precision_cut(sample: RowSample, depth: FloatArray | float) -> Cut:
@@ -166,19 +176,24 @@ def ideal_discount(ranked: RankedList, depth: float) -> float:
 
 def recall_cut(sample: RowSample, depth: FloatArray | float) -> Cut:
     """Share of the positives that are among the first `depth` units."""
-    ranked = sample.ranked
-    hits, eta = _hits(ranked, depth), _near(ranked, depth)
-    high = sample.units[0]
-    total = high * ranked.total / ranked.positives
-    pi, q = ranked.positives / ranked.total, depth / ranked.total
+    ranked, high = sample.ranked, sample.units[0]
+    hits = _hits(ranked, depth)
     share = smooth_share(hits, ranked.positives)
+    variance = _recall_variance(sample, depth, share, _near(ranked, depth))
+    observed = np.minimum(1.0, hits / ranked.positives)
+    return Cut(observed, effective_trials(share, variance, high), variance)
+
+
+def _recall_variance(sample: RowSample, depth: Any, share: Any, eta: Any) -> Any:
+    """Variance of a recall if the share of positives at the cut is eta."""
+    ranked = sample.ranked
+    total = sample.units[0] * ranked.total / ranked.positives
+    pi, q = ranked.positives / ranked.total, depth / ranked.total
     above = np.minimum(pi * share, q)  # rounding up the share must not leave the cut
     cells = (above, pi - above, q - above, np.maximum(0.0, 1 - pi - q + above))
     pulls = (1 - share - eta * (1 - q), eta * q - share, -eta * (1 - q), eta * q)
     summed = sum(cell * pull**2 for cell, pull in zip(cells, pulls, strict=True))
-    variance = summed / (total * pi**2)
-    observed = np.minimum(1.0, hits / ranked.positives)
-    return Cut(observed, effective_trials(share, variance, high), variance)
+    return summed / (total * pi**2)
 
 
 def lift_cut(sample: RowSample, depth: FloatArray | float) -> Cut:
@@ -186,12 +201,23 @@ def lift_cut(sample: RowSample, depth: FloatArray | float) -> Cut:
 
     The precision held against the share of positives is the same number, but that share is drawn
     too, and with a precision near 1 most of the spread is its own. So the trials are as many as the
-    variance says, of all rows, and not of the positives.
+    variance says, of all rows, and not of the positives. Where the labels change from one row to
+    the next, the rows nearest to the cut say what those around it hide: theirs is the variance, if
+    it is larger.
     """
     cut, ranked = recall_cut(sample, depth), sample.ranked
     rows = sample.units[0] * ranked.total / ranked.positives
     share = smooth_share(cut.share * ranked.positives, ranked.positives)
-    return replace(cut, trials=effective_trials(share, cut.variance, rows))
+    variance, wide = cut.variance, np.maximum(4.0, depth**0.8)
+    around = _near(ranked, depth)
+    for part in (2.0, 4.0):
+        near, count = _share_around(ranked, depth, np.maximum(2.0, wide / part))
+        apart = (near - around) ** 2 * count * sample.worth(depth) >= around * (1 - around)
+        nearer = _recall_variance(sample, depth, share, near)
+        variance = np.where(apart, np.maximum(variance, nearer), variance)
+    trials = effective_trials(share, variance, rows)
+    above = replace(precision_cut(sample, depth), trials=depth * sample.worth(depth))
+    return replace(cut, trials=trials, variance=variance[()], above=above)
 
 
 def tpr_cut(sample: RowSample, fpr: Any) -> Cut:
