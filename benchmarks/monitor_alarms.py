@@ -54,6 +54,12 @@ def mixed(rng: np.random.Generator, n: int) -> Any:
     return made.assign(x1=made.x1.where(rng.random(n) < 0.8))
 
 
+def few(rng: np.random.Generator, n: int) -> Any:
+    """Ratings and a flag: the scores take ten values."""
+    made = pd.DataFrame({"x0": rng.integers(1, 6, n), "flag": rng.random(n) < 0.3})
+    return made.assign(y=0.5 * made.x0 + made.flag + rng.normal(size=n) > 3)
+
+
 @dataclass(frozen=True)
 class Setting:
     """A kind of ranker, the rows that it is fitted to and the rows of a new table."""
@@ -94,6 +100,9 @@ SETTINGS = (
     Setting("proper", 400, 100, mixed),
     Setting("rankboost", 300, 1_000),
     Setting("smooth-margin", 300, 300),
+    Setting("pnorm", 600, 5_000, few),
+    Setting("pnorm", 12_000, 2_000, few),
+    Setting("rankboost", 11_000, 3_000),
 )
 
 
