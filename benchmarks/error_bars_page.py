@@ -217,6 +217,13 @@ def setting_name(setting: Any) -> str:
     return f"{share}, {setting.law}, {shape_name(setting)}"
 
 
+def _rows_of(setting: Any) -> tuple[int, str]:
+    """What a column of the picture is of, and its place; groups of any kind are together."""
+    if setting.groups:
+        return setting.groups, f"{setting.groups} groups"
+    return (1, "weighted") if setting.weighted else (0, "independent")
+
+
 def draw_picture(cells: list[tuple[Any, Cell]]) -> None:
     """Heat maps of coverage and width: a line per law and positives, a column per rows."""
     import matplotlib
@@ -229,12 +236,12 @@ def draw_picture(cells: list[tuple[Any, Cell]]) -> None:
         setting = case.setting
         if case.part != "intervals" or not np.isfinite(cell.answer) or cell.refused > 0.5:
             continue
-        key = (case.metric, shape_name(setting), setting.law, setting.positives)
+        key = (case.metric, _rows_of(setting), setting.law, setting.positives)
         if key not in worst or cell.answer < worst[key].answer:
             worst[key] = cell
     columns = list(dict.fromkeys(key[:2] for key in worst))
     order = list(dict.fromkeys(metric for metric, _ in columns))
-    columns.sort(key=lambda column: order.index(column[0]))
+    columns.sort(key=lambda column: (order.index(column[0]), column[1]))
     laws = list(dict.fromkeys(key[2] for key in worst))
     rows = [(law, n) for law in laws for n in sorted({key[3] for key in worst})]
     figure, axes = plt.subplots(
@@ -250,7 +257,7 @@ def draw_picture(cells: list[tuple[Any, Cell]]) -> None:
         ax.set_facecolor("0.9")
         shown = ax.imshow(grid, cmap=colours, vmin=limits[0], vmax=limits[1], aspect="auto")
         ax.set_title(title)
-        names = [f"{metric}, {shape}" for metric, shape in columns]
+        names = [f"{metric}, {rows_of[1]}" for metric, rows_of in columns]
         ax.set_xticks(range(len(columns)), names, rotation=90)
         ax.set_yticks(range(len(rows)), [f"{law}, {n} positives" for law, n in rows])
         ax.tick_params(labelsize=7)
