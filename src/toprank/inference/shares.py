@@ -49,7 +49,7 @@ def clopper_pearson(
     return np.minimum(low, share)[()], np.maximum(high, share)[()]
 
 
-def ends_at_cut(cut: Cut, level: float) -> tuple[Any, Any]:
+def ends_at_cut(cut: Cut, level: float) -> tuple[FloatArray, FloatArray]:
     """Clopper and Pearson's interval of a share at a cut.
 
     Where hits are few, its lower end is no higher than the rows above the cut allow.

@@ -110,7 +110,7 @@ def local_precision(
 
 def _share_around(
     ranked: RankedList, depth: FloatArray | float, half: FloatArray | float
-) -> tuple[Any, Any]:
+) -> tuple[FloatArray, FloatArray]:
     """The share of positives among so many rows on either side of a depth, and their number."""
     first, last = np.maximum(depth - half, 0.0), np.minimum(depth + half, ranked.total)
     found = np.interp([first, last], ranked.places, ranked.found)
@@ -184,7 +184,9 @@ def recall_cut(sample: RowSample, depth: FloatArray | float) -> Cut:
     return Cut(observed, effective_trials(share, variance, high), variance)
 
 
-def _recall_variance(sample: RowSample, depth: Any, share: Any, eta: Any) -> Any:
+def _recall_variance(
+    sample: RowSample, depth: FloatArray | float, share: FloatArray, eta: FloatArray | float
+) -> FloatArray | float:
     """Variance of a recall if the share of positives at the cut is eta."""
     ranked = sample.ranked
     total = sample.units[0] * ranked.total / ranked.positives
