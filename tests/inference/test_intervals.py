@@ -496,3 +496,15 @@ def test_a_part_of_the_curve_as_wide_as_two_negatives_is_named():
     s = rng.normal(size=40) + y
     assert "as wide as 2 negatives" in interval("partial_auc", y, s, max_fpr=0.1).note
     assert interval("partial_auc", y, s, max_fpr=0.3).note == ""
+
+
+@pytest.mark.parametrize("k", [60, 1.0])
+def test_a_list_of_all_rows_has_found_every_positive(k):
+    y, s = np.arange(60) % 7 == 0, np.sin(np.arange(60.0))
+    for metric in ("recall_at", "lift_at"):
+        found = interval(metric, y, s, k=k)
+        assert found.low == found.estimate == found.high == 1
+    for how in ({"sample_weight": np.linspace(0.5, 2, 60)}, {"groups": np.arange(60) // 3}):
+        found = interval("recall_at", y, s, k=1.0, **how)
+        assert found.low == found.high == 1
+    assert interval("recall_at", y, s, k=59).low < 0.9

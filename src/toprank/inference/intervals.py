@@ -255,7 +255,7 @@ def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
     trials, variance = cut.trials, cut.variance
     request.check_method("exact", "bootstrap")
     statistic, estimate = statistic_of(request)
-    if sample.groups is not None or request.method == "bootstrap":
+    if (sample.groups is not None or request.method == "bootstrap") and not cut.is_certain:
         variance = float(np.var(replicates(request, statistic) / cut.scale, ddof=1))
         trials = effective_trials(smooth_share(cut.share * trials, trials), variance, trials)
         trials *= allowance_for_groups(sample, request.level, cut.of_rows)

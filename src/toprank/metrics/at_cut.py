@@ -30,7 +30,8 @@ from toprank.metrics.roc import tpr_at_fpr_of
 
 #: Places that are counted one by one, and the runs that deeper ones are taken together in.
 _SINGLE, _RUNS = 1 << 16, 1 << 12
-_TINY = 1e-300
+#: Below any variance, and trials that leave no doubt.
+_TINY, _CERTAIN = 1e-300, 1e100
 
 
 class RowSample(Protocol):
@@ -80,6 +81,11 @@ class Cut:
     def report(self, share: float) -> float:
         """The metric with this share."""
         return min(self.most, share * self.scale + self.offset)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the share is no matter of chance: that of a list of all rows."""
+        return bool(np.all(self.trials >= _CERTAIN))
 
 
 def smooth_share(hits: FloatArray | float, trials: FloatArray | float) -> Any:
@@ -181,7 +187,15 @@ def recall_cut(sample: RowSample, depth: FloatArray | float) -> Cut:
     share = smooth_share(hits, ranked.positives)
     variance = _recall_variance(sample, depth, share, _near(ranked, depth))
     observed = np.minimum(1.0, hits / ranked.positives)
-    return Cut(observed, effective_trials(share, variance, high), variance)
+    trials = _certain_of_all(ranked, depth, effective_trials(share, variance, high))
+    return Cut(observed, trials, variance)
+
+
+def _certain_of_all(
+    ranked: RankedList, depth: FloatArray | float, trials: FloatArray | float
+) -> FloatArray | float:
+    """The trials of a recall, where the list has every row so many that it is 1 without doubt."""
+    return np.where(depth >= ranked.total * (1 - 1e-12), _CERTAIN, trials)[()]
 
 
 def _recall_variance(
@@ -217,8 +231,9 @@ def lift_cut(sample: RowSample, depth: FloatArray | float) -> Cut:
         apart = (near - around) ** 2 * count * sample.worth(depth) >= around * (1 - around)
         nearer = _recall_variance(sample, depth, share, near)
         variance = np.where(apart, np.maximum(variance, nearer), variance)
-    trials = effective_trials(share, variance, rows)
-    above = replace(precision_cut(sample, depth), trials=depth * sample.worth(depth))
+    trials = _certain_of_all(ranked, depth, effective_trials(share, variance, rows))
+    of_rows = _certain_of_all(ranked, depth, depth * sample.worth(depth))
+    above = replace(precision_cut(sample, depth), trials=of_rows)
     return replace(cut, trials=trials, variance=variance[()], above=above)
 
 
