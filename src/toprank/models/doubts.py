@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +27,7 @@ _LOOKED_AT = 2_000
 #: Columns that one sentence names.
 _NAMED = 5
 #: Share of the rows that copies of other rows are, from which on they are told.
-FEWEST_COPIES = 0.01
+_FEWEST_COPIES = 0.01
 #: Whole numbers beyond it cannot be told apart by floats.
 _EXACT = 2.0**53
 _NAMES_OF_NAMES = re.compile(
@@ -290,15 +290,11 @@ def find_copies_of_rows(
     groups: ArrayLike | None,
 ) -> Iterator[Concern]:
     """Yield a note where many rows are copies: such rows stand on both sides of a split."""
-    if not columns or groups is not None or not any(is_fine(values[c.name]) for c in columns):
-        return  # rows of a few codes agree by chance
-    total = np.zeros(len(y), dtype=np.uint64)
-    for column in columns:
-        total = total * np.uint64(1_000_003) + _hashes(values[column.name])
-    _, place, counts = np.unique(total, return_inverse=True, return_counts=True)
-    copies = int(len(y) - len(counts))
-    if copies < FEWEST_COPIES * len(y):
+    place = None if groups is not None else copied_rows([values[c.name] for c in columns])
+    if place is None:
         return
+    counts = np.bincount(place)
+    copies = int(len(y) - len(counts))
     positive = np.bincount(place, weights=y)
     torn = int(np.count_nonzero((positive > 0) & (positive < counts)))
     labels = f", {torn} of them with both labels" if torn else ""
@@ -309,7 +305,30 @@ def find_copies_of_rows(
     )
 
 
-def is_fine(values: AnyArray) -> bool:
+def copied_rows(columns: Sequence[AnyArray]) -> NDArray[np.intp] | None:
+    """Return a number for each row that its copies share; None where few rows are copies.
+
+    Rows of a few codes agree by chance, and are not taken for copies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.models.doubts import copied_rows
+    >>> shared = copied_rows([np.repeat(np.arange(30.0), 2)])
+    >>> bool(shared[0] == shared[1]), len(np.unique(shared))
+    (True, 30)
+    """
+    if not any(_is_fine(values) for values in columns):
+        return None
+    total = np.zeros(len(columns[0]), dtype=np.uint64)
+    for values in columns:
+        total = total * np.uint64(1_000_003) + _hashes(values)
+    found, place = np.unique(total, return_inverse=True)
+    copies = len(total) - len(found)
+    return None if copies < _FEWEST_COPIES * len(total) else place.reshape(-1)
+
+
+def _is_fine(values: AnyArray) -> bool:
     """Whether equal values in two rows are no chance."""
     sample = values[:: -(-len(values) // 5000)]
     codes = require("pandas", "models").factorize(sample)[0]  # -1 for what is missing

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from toprank._arrays import AnyArray, IntArray
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.folds import Fold, folds_of
 from toprank.models.bins import population_stability_index
-from toprank.models.doubts import FEWEST_COPIES, is_fine
+from toprank.models.doubts import copied_rows
 from toprank.models.rows import TrainingRows
-from toprank.models.sketch import row_checksums
 
 #: So many rows held out are enough, and spare the fits of the folds.
 _ENOUGH = 2_000
@@ -138,7 +137,7 @@ def unseen_scores(
     """
     if held_out is None:
         return UnseenScores(own, "training")
-    alike = _copies(rows) if rows.groups is None else rows.groups
+    alike = copied_rows(list(rows.X.values())) if rows.groups is None else rows.groups
     train, test = held_out
     test = test if alike is None else test[~np.isin(alike[test], alike[train])]
     if len(test) >= _ENOUGH:
@@ -156,15 +155,6 @@ def unseen_scores(
         fold[test] = number
     spread = spread_between_folds(scores, fold)
     return UnseenScores(scores, "out of fold", spread, np.arange(len(rows)))
-
-
-def _copies(rows: TrainingRows) -> IntArray | None:
-    """Which rows are alike, as a number for each; None where few are, or only by chance."""
-    if not any(is_fine(values) for values in rows.X.values()):
-        return None
-    found, place = np.unique(row_checksums(rows.X), return_inverse=True)
-    copies = len(rows) - len(found)
-    return None if copies < FEWEST_COPIES * len(rows) else place.reshape(-1)
 
 
 def _folds(rows: TrainingRows, groups: AnyArray | None, random_state: int) -> list[Fold]:
