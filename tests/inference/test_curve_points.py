@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from toprank.inference import curve_points, interval, precision_recall_band, roc_band
+from toprank.inference import compare, curve_points, interval, precision_recall_band, roc_band
+from toprank.inference.bootstrap import compare_resampled
+from toprank.inference.result import MetricRequest, Verdict
 from toprank.inference.sample import Sample
 from toprank.inference.shares import binomial_interval
+from toprank.metrics import METRICS
 
 
 def ends(y, s, level=0.95, fpr=0.1):
@@ -108,3 +111,40 @@ def test_points_of_the_precision_recall_curve_are_covered(metric, at, law, truth
         found = interval(metric, y, rng.normal(size=len(y)) + y, n_resamples=20, **at)
         covered += found.low <= truth <= found.high
     assert covered >= 74  # the bootstrap covers 64% and 80%
+
+
+@pytest.mark.parametrize("recall", [0.3, 0.6])
+def test_the_standard_error_of_a_precision_is_how_far_it_strays(recall):
+    found = [
+        interval("precision_at_recall", *data(400, 3000, 1.5, seed), recall=recall)
+        for seed in range(150)
+    ]
+    strayed = np.std([one.estimate for one in found])
+    assert np.mean([one.standard_error for one in found]) == pytest.approx(strayed, rel=0.2)
+
+
+def test_a_precision_of_few_rows_or_a_large_tie_at_the_threshold_is_resampled():
+    expand = METRICS["precision_at_recall"].expansion
+    y, s = data(400, 3000, 1.5)
+    for scores, recall, known in ((s, 0.5, True), (s, 0.2, False), (np.round(s), 0.5, False)):
+        assert (expand(Sample.of(y, scores).ranked, recall) is not None) == known
+        found = interval("precision_at_recall", y, scores, recall=recall, n_resamples=20)
+        assert found.standard_error > 0
+    groups = np.arange(3400) % 50
+    found = interval("precision_at_recall", y, s, recall=0.5, groups=groups, n_resamples=20)
+    assert "bootstrap" in found.method
+
+
+def test_precisions_at_a_recall_are_compared_by_influences_as_resamples_compare_them():
+    rng = np.random.default_rng(5)
+    y = np.arange(3400) < 400
+    common, own = rng.normal(size=3400) + 1.2 * y, rng.normal(size=(2, 3400))
+    a, b = common + own[0] + 0.5 * y, common + own[1]
+    found = compare("precision_at_recall", y, a, b, recall=0.5)
+    assert found.method == "paired influences of the rows"
+    samples = (Sample.of(y, s) for s in (a, b))
+    how = {"recall": 0.5}
+    asked = (MetricRequest(METRICS["precision_at_recall"], how, one, 0.95) for one in samples)
+    resampled = compare_resampled(Verdict(("a", "b"), "", 0.95), *asked)
+    assert found.standard_error == pytest.approx(resampled.standard_error, rel=0.25)
+    assert found.difference == pytest.approx(resampled.difference)

@@ -24,10 +24,13 @@ from toprank.inference.sample import Sample, VarianceEstimate, sums_by_group
 from toprank.inference.shares import clopper_pearson, interval_around
 from toprank.metrics.metric import Metric
 from toprank.metrics.order import RankedList
+from toprank.metrics.sorted_classes import SortedClasses
 
 _STREAMS = 16
 #: Resamples of more units than these differ in no digit that matters.
 _MOST_UNITS = 1e15
+#: Mean length of runs from which it takes less time to draw how often each comes than its rows.
+_LONG_RUNS = 8
 #: Rows that a function without weights may be given.
 _MOST_COPIES = 1e8
 Statistic = Callable[[FloatArray], float]
@@ -132,21 +135,28 @@ class _Runs:
     """Rows of one class from the top of the list to its bottom, in runs of equal score."""
 
     ties: NDArray[np.intp]
-    starts: NDArray[np.intp]
-    rows: int
+    counts: NDArray[np.intp]
 
     @classmethod
-    def of(cls, ties: NDArray[np.intp]) -> _Runs:
-        distinct, counts = np.unique(ties, return_counts=True)
-        return cls(distinct, np.cumsum(counts) - counts, len(ties))
+    def of(cls, counts: FloatArray) -> _Runs:
+        """The runs of a class that has so many rows in each tie."""
+        ties = np.flatnonzero(counts)
+        return cls(ties, counts[ties].astype(np.intp))
 
     def drawn(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Weights of all ties after drawing as many rows as there are."""
-        times = np.bincount(rng.integers(0, self.rows, self.rows), minlength=self.rows)
-        weight = np.zeros(count)
-        distinct = len(self.ties) == self.rows
-        weight[self.ties] = times if distinct else np.add.reduceat(times, self.starts)
+        rows, weight = int(np.sum(self.counts)), np.zeros(count)
+        if len(self.ties) * _LONG_RUNS <= rows:
+            weight[self.ties] = rng.multinomial(rows, self.counts / rows)
+            return weight
+        times = np.bincount(rng.integers(0, rows, rows), minlength=rows)
+        distinct = len(self.ties) == rows
+        weight[self.ties] = times if distinct else np.add.reduceat(times, self._starts)
         return weight
+
+    @cached_property
+    def _starts(self) -> NDArray[np.intp]:
+        return np.cumsum(self.counts) - self.counts
 
 
 @dataclass(frozen=True)
@@ -164,34 +174,44 @@ class WeightedMetric:
         return self.sample.ties[high], self.sample.ties[~high]
 
     @cached_property
+    def drawn_from(self) -> RankedList:
+        """The list that ties are drawn of: for what only the order decides a short one."""
+        sample, metric = self.sample, self.metric
+        by_place = metric.of_resample is not None
+        if by_place or metric.of_list is None or not metric.reads_order_only(self.settings):
+            return sample.ranked
+        return RankedList.joined(SortedClasses.of(sample.positive, sample.scores))
+
+    @cached_property
     def runs(self) -> tuple[_Runs, _Runs]:
-        """The rows of each class in order, and where their ties begin."""
-        high, low = self.ties
-        return _Runs.of(high), _Runs.of(low)
+        """The rows of each class in order, in runs of one tie."""
+        return _Runs.of(self.drawn_from.positive), _Runs.of(self.drawn_from.negative)
 
     def __call__(self, weight: FloatArray) -> float:
         """The metric of the rows with these weights."""
         high, low = self.ties
         positive = self.sample.positive
         return self.of_ties(
-            sums_by_group(high, weight[positive], self._count),
-            sums_by_group(low, weight[~positive], self._count),
+            self.sample.ranked,
+            sums_by_group(high, weight[positive], len(self.sample.ranked.scores)),
+            sums_by_group(low, weight[~positive], len(self.sample.ranked.scores)),
         )
 
     def drawn(self, rng: np.random.Generator) -> float:
         """The metric of a resample of rows of weight one: ties are drawn, not rows."""
-        return self.of_ties(*(runs.drawn(self._count, rng) for runs in self.runs))
+        ranked = self.drawn_from
+        return self.of_ties(ranked, *(runs.drawn(len(ranked.scores), rng) for runs in self.runs))
 
-    def of_ties(self, positive: FloatArray, negative: FloatArray) -> float:
-        """The metric of ties with these weights of positives and of negatives."""
-        metric, scores, alone = self.metric, self.sample.ranked.scores, self._alone
-        held = None if metric.empty_ties else positive + negative > 0
-        if held is not None and not np.all(held):
-            scores, alone = scores[held], alone[held]
-            positive, negative = positive[held], negative[held]
-        ranked = _reweigh(scores, positive, negative, self.sample.ranked.whole)
+    def of_ties(self, drawn_from: RankedList, positive: FloatArray, negative: FloatArray) -> float:
+        """The metric of a list's ties with these weights of positives and of negatives."""
+        metric, scores = self.metric, drawn_from.scores
+        held = np.broadcast_to(True, len(scores))
+        if not metric.empty_ties:
+            held = positive + negative > 0
+            scores, positive, negative = scores[held], positive[held], negative[held]
+        ranked = _reweigh(scores, positive, negative, drawn_from.whole)
         if metric.of_resample is not None:
-            return metric.of_resample(ranked, alone)
+            return metric.of_resample(ranked, self._alone[held])
         return metric.of(ranked, **self.settings)
 
     @cached_property
@@ -199,10 +219,6 @@ class WeightedMetric:
         """Which ties are of one row, whose copies are no ties."""
         ranked = self.sample.ranked
         return np.asarray(ranked.positive + ranked.negative == 1)
-
-    @property
-    def _count(self) -> int:
-        return len(self.sample.ranked.scores)
 
 
 def _reweigh(

@@ -24,7 +24,7 @@ from toprank._arrays import AnyArray
 from toprank._columns import labels_column
 from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import bootstrap_interval, replicates, statistic_of
-from toprank.inference.by_groups import check_group_support, note_on_groups
+from toprank.inference.by_groups import check_group_support, note_on_groups, note_on_weights
 from toprank.inference.curve_points import (
     BOTH_CLASSES,
     best_precision_ends,
@@ -34,7 +34,13 @@ from toprank.inference.curve_points import (
 from toprank.inference.hidden_positives import interval_with_hidden, refuse_beside_unlabelled
 from toprank.inference.influence import interval_from_expansion
 from toprank.inference.real_labels import interval_of_kernel
-from toprank.inference.result import METHODS, Interval, MetricRequest, check_resamples
+from toprank.inference.result import (
+    METHODS,
+    Interval,
+    MetricRequest,
+    check_resamples,
+    check_size,
+)
 from toprank.inference.sample import Sample, VarianceEstimate, kish, rows_and_units
 from toprank.inference.shares import (
     check_level,
@@ -226,27 +232,66 @@ def _by_strategy(request: MetricRequest) -> Interval:
     cut = None if metric.cut is None else metric.cut(sample, **settings)
     if cut is not None:
         return interval_at_cut(request, cut)
-    if metric.expansion is not None:
-        return interval_from_expansion(request, metric.expansion(sample.ranked, **settings))
-    found = bootstrap_interval(request)
-    if metric.curve_point is None or sample.groups is not None or request.method == "bootstrap":
-        return found
-    return interval_of_curve_point(request, metric.curve_point, found)
+    if metric.curve_point is not None:
+        return interval_of_curve_point(request, metric.curve_point)
+    if request.expansion is not None:
+        return interval_from_expansion(request, request.expansion)
+    if metric.pulls is not None and sample.groups is None and request.method != "bootstrap":
+        return interval_of_pulls(request, metric.pulls)
+    return bootstrap_interval(request)
 
 
-def interval_of_curve_point(
-    request: MetricRequest, kind: CurvePoint, resampled: Interval
-) -> Interval:
+def interval_of_pulls(request: MetricRequest, pulls: Callable[..., FloatArray]) -> Interval:
+    """Interval of a sum of the worth of rows above a cut, from how far each row moves it.
+
+    Amounts with long tails leave few degrees of freedom. Few rows of a class are resampled, and so
+    are rows that show no spread, where the bootstrap says what that means.
+    """
+    sample, settings = request.sample, request.row_settings
+    request.check_method("projection", "bootstrap")
+    estimate = statistic_of(request)[1]
+    check_size(request.label, estimate)
+    weight = np.ones(len(sample.scores)) if sample.weight is None else sample.weight
+    worth = request.metric.worth_of(sample.positive, settings)
+    if min(sample.units) < _FEW_TO_PULL:
+        return bootstrap_interval(request)
+    spread = sample.spread_of_sum(pulls(sample.ranked, sample.ties, weight, worth, **settings))
+    if spread.variance <= (_ROUNDING * estimate) ** 2:
+        return bootstrap_interval(request)
+    error = float(np.sqrt(spread.variance))
+    reach = student_reach(spread.freedom, request.level) * error
+    ends = (estimate - reach, estimate + reach)
+    note = note_on_weights(sample)
+    return request.result(estimate, ends, error, "influence of the rows", note=note)
+
+
+#: Rows of a class below which a sum of amounts is resampled: of five positives in 500 rows, two of
+#: them above the cut, intervals by pulls held the true value in 71% of simulated samples, resampled
+#: ones in 77%; from twenty on by pulls in as many or more.
+_FEW_TO_PULL = 10
+
+
+def interval_of_curve_point(request: MetricRequest, kind: CurvePoint) -> Interval:
     """Interval of a point of the precision-recall curve, from the band around the curve.
 
-    A resample has few values of such a point, and near the top of the list often just one.
+    A resample has few values of such a point, and near the top of the list often just one. The
+    standard error comes from the rows' influences where there are some, and else from resamples.
     """
+    if request.sample.groups is not None or request.method == "bootstrap":
+        return bootstrap_interval(request)
+    request.check_method("bootstrap")
     at = float(*request.settings.values())
     reads = {CurvePoint.PRECISION: best_precision_ends, CurvePoint.RECALL: best_recall_ends}
     low, high = reads[kind](request.sample, at, request.level)
     estimate = request.estimate
     ends = (min(low, estimate), max(high, estimate))
-    return request.result(estimate, ends, resampled.standard_error, BOTH_CLASSES)
+    expansion = request.expansion
+    if expansion is None:
+        error = bootstrap_interval(request).standard_error
+    else:
+        spread = request.sample.spread(expansion.on_positive, expansion.on_negative)
+        error = float(np.sqrt(spread.variance))
+    return request.result(estimate, ends, error, BOTH_CLASSES)
 
 
 def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:

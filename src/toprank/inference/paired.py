@@ -22,7 +22,12 @@ from toprank.inference.bootstrap import compare_resampled, statistic_of
 from toprank.inference.by_groups import check_group_support, note_on_groups
 from toprank.inference.equal_shares import equal_shares_p_value
 from toprank.inference.intervals import check_lists, own_labels, weight_for_lists
-from toprank.inference.paired_influences import compare_influences, with_swaps
+from toprank.inference.paired_influences import (
+    can_compare_moves,
+    compare_influences,
+    compare_moves,
+    with_swaps,
+)
 from toprank.inference.real_labels import compare_kernels
 from toprank.inference.result import (
     Comparison,
@@ -249,9 +254,10 @@ def _compare_by_strategy(verdict: Verdict, a: MetricRequest, b: MetricRequest) -
         )
     if metric.gains is not None:
         return compare_gains(verdict, a, b)
-    if metric.expansion is not None:
+    expanded = a.expansion is not None and b.expansion is not None
+    if expanded and (metric.curve_point is None or a.sample.groups is None):
         return compare_influences(verdict, a, b)
-    found = compare_resampled(verdict, a, b)
+    found = (compare_moves if can_compare_moves(a, b) else compare_resampled)(verdict, a, b)
     if metric.swaps is None or found.standard_error == 0:
         return found
     swapped = with_swaps(found, a, b)

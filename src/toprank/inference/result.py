@@ -20,6 +20,7 @@ from toprank._html import interval_picture, table_html
 from toprank.inference.sample import Sample, VarianceEstimate
 from toprank.inference.shares import agreement_interval, student_reach
 from toprank.metrics._inputs import check_amounts
+from toprank.metrics.expansion import Expansion
 from toprank.metrics.metric import Metric, call_label
 
 #: A metric larger than this has a variance near the largest float.
@@ -239,6 +240,12 @@ class MetricRequest:
             if np.ndim(settings.get(name, 0.0)):
                 settings[name] = check_amounts(name, settings[name], sample.rows)[sample.present]
         return settings
+
+    @cached_property
+    def expansion(self) -> Expansion | None:
+        """What each row adds to the metric; None where that is not known, or rows are too few."""
+        expand = self.metric.expansion
+        return None if expand is None else expand(self.sample.ranked, **self.settings)
 
     @property
     def labels(self) -> np.ndarray:

@@ -268,6 +268,14 @@ class Sample:
             _class_means(on_positive, ranked.positive), _class_means(on_negative, ranked.negative)
         )
 
+    def spread_of_sum(self, values: FloatArray) -> VarianceEstimate:
+        """Variance of the weighted sum of the rows' values; rows are drawn together."""
+        weight = np.ones(len(values)) if self.weight is None else self.weight
+        centred = values - np.dot(weight, values) / np.sum(weight)
+        if self.counts:
+            return combined_variance(Pulls(centred, weight))
+        return combined_variance(Pulls(weight * centred, None, weight / np.sum(weight)))
+
     def spread_of_rows(self, values: FloatArray) -> VarianceEstimate:
         """Variance of the mean of the positives' values plus that of the negatives'."""
         weight = np.ones(len(values)) if self.weight is None else self.weight

@@ -111,14 +111,30 @@ def local_precision(
     ranked: RankedList, depth: FloatArray | float, least: FloatArray | float = 4.0
 ) -> FloatArray | float:
     """The share of positives among the rows around a depth, at least so many to either side."""
-    return _share_around(ranked, depth, np.maximum(np.maximum(4.0, least), depth**0.8))[0]
+    return _share_around(ranked, depth, _reach(depth, least))[0]
+
+
+def rows_around(ranked: RankedList, depth: float) -> tuple[float, float]:
+    """The first and the last place of the rows around a depth that `local_precision` reads."""
+    first, last = _places_around(ranked, depth, _reach(depth))
+    return float(first), float(last)
+
+
+def _reach(depth: FloatArray | float, least: FloatArray | float = 4.0) -> FloatArray:
+    return np.maximum(np.maximum(4.0, least), depth**0.8)
+
+
+def _places_around(
+    ranked: RankedList, depth: FloatArray | float, half: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
+    return np.maximum(depth - half, 0.0), np.minimum(depth + half, ranked.total)
 
 
 def _share_around(
     ranked: RankedList, depth: FloatArray | float, half: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     """The share of positives among so many rows on either side of a depth, and their number."""
-    first, last = np.maximum(depth - half, 0.0), np.minimum(depth + half, ranked.total)
+    first, last = _places_around(ranked, depth, half)
     found = np.interp([first, last], ranked.places, ranked.found)
     # one half of a positive and of a negative keep the share away from 0 and 1
     return (found[1] - found[0] + 0.5) / (last - first + 1), last - first

@@ -23,6 +23,7 @@ from toprank.metrics.at_cut import Cut, Gains
 from toprank.metrics.expansion import Expansion
 from toprank.metrics.lists import Lists
 from toprank.metrics.order import RankedList
+from toprank.metrics.place_sums import PlaceMoves
 
 LOWER = "lower"
 LOWER_AT_RANDOM = "lower if labelled at random"
@@ -144,14 +145,20 @@ class Metric:
         From a sample and the settings to the `Cut` that the metric is a share at, or None where
         with these it is none: its interval is that of a share of trials.
     expansion : callable, optional
-        From a `RankedList` and the settings to the `Expansion` that says what each row adds:
-        intervals and comparisons come from the spread of that.
+        From a `RankedList` and the settings to the `Expansion` that says what each row adds, or
+        None where rows are too few for one: intervals and comparisons come from the spread of that.
     gains : callable, optional
         From a `RankedList` and the settings to the `Gains` that the metric is a sum of: two
         rankers are compared over the rows that gain differently.
     worth : callable, optional
         What each row is worth where it gains: ``worth(positive, **settings)``. By default 1 for
         a positive and 0 for a negative.
+    moves : callable, optional
+        For sums over the positives of a discount of their place: from a `RankedList` and the
+        settings to the `PlaceMoves` of its rows, by which two rankers are compared.
+    pulls : callable, optional
+        For sums of the worth of rows above a cut: how far each row moves it,
+        ``pulls(ranked, ties, weight, worth, **settings)``; rows of equal score have one tie.
     swaps : Swaps, optional
         A test for small samples, beside the expansion.
     kernel : str, optional
@@ -198,9 +205,11 @@ class Metric:
     estimand: str = SAME_LENGTH
     extreme: Callable[..., Extreme | None] | None = None
     cut: Callable[..., Cut | None] | None = None
-    expansion: Callable[..., Expansion] | None = None
+    expansion: Callable[..., Expansion | None] | None = None
     gains: Callable[..., Gains] | None = None
     worth: Callable[..., FloatArray] | None = None
+    moves: Callable[..., PlaceMoves] | None = None
+    pulls: Callable[..., FloatArray] | None = None
     swaps: Swaps | None = None
     kernel: str | None = None
     each_group: Callable[..., FloatArray] | None = None

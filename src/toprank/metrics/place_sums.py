@@ -10,18 +10,74 @@ stand first show too little of the spread that others there would have.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import digamma
 
 from toprank._numerics import FloatArray
 from toprank.metrics.at_cut import Cut, RowSample, effective_trials, local_precision, smooth_share
+from toprank.metrics.order import RankedList
 from toprank.metrics.retrieval import discount_of_places, summed_discount
 
 #: Trials that a row of the rarer class is worth at most: ties differ less than a share of trials.
 _OF_EACH = 4.0
 #: First places that tell how many trials a list in order is worth.
 _FIRST = 1 << 16
+
+
+@dataclass(frozen=True)
+class PlaceMoves:
+    """What rows move a sum over places, by tie.
+
+    Attributes
+    ----------
+    own : ndarray of shape (m,)
+        What a positive adds itself: the discount of its place.
+    moved : ndarray of shape (m,)
+        What any row takes from the positives behind it, which it moves one place on.
+    near : ndarray of shape (m,)
+        The share of positives among the rows around the tie.
+    """
+
+    own: FloatArray
+    moved: FloatArray
+    near: FloatArray
+
+    @classmethod
+    def of(cls, ranked: RankedList, discount: Callable[[FloatArray], FloatArray]) -> PlaceMoves:
+        """Moves of the rows of a list, the positives behind each row as they are to be expected."""
+        last, in_tie = ranked.places[1:], ranked.positive + ranked.negative
+        own = discount(last)
+        near = local_precision(ranked, (ranked.places[:-1] + last + 1) / 2, in_tie / 2)
+        lost = in_tie * near * (own - discount(last + 1))
+        return cls(own, np.cumsum(lost[::-1])[::-1], np.asarray(near))
+
+
+def dcg_moves(ranked: RankedList) -> PlaceMoves:
+    """`dcg`: what each row moves it."""
+    return PlaceMoves.of(ranked, discount_of_places)
+
+
+def aver_moves(ranked: RankedList) -> PlaceMoves:
+    """`aver`: the same."""
+    return PlaceMoves.of(ranked, np.reciprocal)
+
+
+def variance_of_moves(
+    own: FloatArray, moved: FloatArray, near: FloatArray, rows: FloatArray, units: FloatArray
+) -> float:
+    """Variance of a sum over places for fixed numbers of positives and negatives, drawn apart.
+
+    Each entry stands for so many rows, positive with this chance; `units` are what its square
+    counts for.
+    """
+    summed = 0.0
+    for chance, pull in ((near, own - moved), (1 - near, -moved)):
+        weight = rows * chance
+        centre = float(np.dot(weight, pull)) / float(np.sum(weight))
+        summed += float(np.dot(units * chance, (pull - centre) ** 2))
+    return summed
 
 
 def dcg_cut(sample: RowSample) -> Cut:
@@ -48,20 +104,15 @@ def _cut(
     first = discount(np.arange(1.0, min(ranked.positives, _FIRST) + 1))
     of_ordered = float(np.sum(first)) ** 2 / float(np.dot(first, first))
     share, trials = (found - least) / span, min(units, of_ordered)
-    variance = _variance(sample, discount(last), discount(last + 1)) / span**2
+    variance = _variance(sample, discount) / span**2
     inner = smooth_share(share * trials, trials)
     trials = effective_trials(inner, variance, _OF_EACH * units)
     return Cut(share, trials, variance, scale=span, offset=least)
 
 
-def _variance(sample: RowSample, here: FloatArray, further: FloatArray) -> float:
-    """Variance of the sum for fixed numbers of positives and negatives, drawn apart."""
+def _variance(sample: RowSample, discount: Callable[[FloatArray], FloatArray]) -> float:
+    """Variance of the sum of one list."""
     ranked = sample.ranked
-    in_tie = ranked.positive + ranked.negative
-    near = local_precision(ranked, (ranked.places[:-1] + ranked.places[1:] + 1) / 2, in_tie / 2)
-    moved = np.cumsum((in_tie * near * (here - further))[::-1])[::-1]
-    summed = 0.0
-    for weight, pull in ((in_tie * near, here - moved), (in_tie * (1 - near), -moved)):
-        centre = float(np.dot(weight, pull)) / float(np.sum(weight))
-        summed += float(np.dot(weight, (pull - centre) ** 2))
+    moves, in_tie = PlaceMoves.of(ranked, discount), ranked.positive + ranked.negative
+    summed = variance_of_moves(moves.own, moves.moved, moves.near, in_tie, in_tie)
     return summed / float(sample.worth(ranked.total))

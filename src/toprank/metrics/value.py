@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import IntArray
 from toprank._numerics import FloatArray
 from toprank.metrics._inputs import check_amounts, check_ranking
+from toprank.metrics.at_cut import depth_of, kept, rows_around
 from toprank.metrics.lists import Lists, group_codes
+from toprank.metrics.order import RankedList
 
 
 def value_at(
@@ -175,6 +178,27 @@ def _rank_values(
     checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
     codes = group_codes(groups, len(checked[1]))
     return Lists.by_rows(*checked, codes, worth_of_rows(checked[0], benefit=benefit, cost=cost))
+
+
+def pulls_of_rows(
+    ranked: RankedList,
+    ties: IntArray,
+    weight: FloatArray,
+    worth: FloatArray,
+    k: int | float,
+    **_: object,
+) -> FloatArray:
+    """How far a unit of weight of each row moves `value_at`, up to a constant.
+
+    A row above the cut adds its worth, and moves a row at the cut below it, which is worth the mean
+    of the rows around the cut. The mean of all rows counts there as one row more.
+    """
+    depth = depth_of(ranked, k)
+    summed = np.append(0.0, np.cumsum(np.bincount(ties, weight * worth)))
+    first, last = rows_around(ranked, depth)
+    within = np.diff(np.interp([first, last], ranked.places, summed))[0]
+    at_cut = (within + summed[-1] / ranked.total) / (last - first + 1)
+    return np.asarray(kept(ranked, depth)[ties] * (worth - at_cut))
 
 
 def worth_of_rows(
