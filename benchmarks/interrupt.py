@@ -207,10 +207,13 @@ CASES: dict[str, Callable[[float, Path], Any]] = {
         lambda y, s: metrics.push_risk(y, s, p=4, loss="logistic"), 10_000_000
     ),
     "bootstrap": scored(
-        lambda y, s: inference.interval("bedroc", y, s, random_state=0, n_resamples=200), 200_000
+        lambda y, s: inference.interval("push_risk", y, s, p=4, random_state=0, n_resamples=200),
+        200_000,
     ),
     "bootstrap-2-threads": scored(
-        lambda y, s: inference.interval("bedroc", y, s, random_state=0, n_resamples=200, n_jobs=2),
+        lambda y, s: inference.interval(
+            "push_risk", y, s, p=4, random_state=0, n_resamples=200, n_jobs=2
+        ),
         200_000,
     ),
     "compare": scored(

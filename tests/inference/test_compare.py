@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from toprank.inference import Comparisons, by_groups, compare
+from toprank.inference import Comparisons, bootstrap, by_groups, compare
 from toprank.inference.bootstrap import WeightedMetric
 from toprank.inference.paired import Shifts
 from toprank.inference.sample import Sample
@@ -384,3 +384,16 @@ def test_copies_of_rows_in_a_tie_stay_tied_and_those_of_a_row_alone_take_places_
         wanted = 2 * discount(3) + discount(4) + discount(5)
         assert resampled(weight) == pytest.approx(wanted)
         assert resampled(np.ones(5)) == pytest.approx(METRICS[name].function(y, s))
+
+
+@pytest.mark.parametrize("name", ["dcg", "recall_at_precision"])
+def test_rows_that_both_rankers_tie_are_resampled_as_one_row_of_their_number(name, monkeypatch):
+    y, a, b = data(n=3000, high=600, digits=0)
+    how = {"n_resamples": 400, **SETTINGS.get(name, {})}
+    short = compare(name, y, a, b, **how)
+    monkeypatch.setattr(bootstrap, "_LONG_RUNS", np.inf)
+    row_by_row = compare(name, y, a, b, **how)
+    assert "bootstrap" in short.method and short.method == row_by_row.method
+    assert short.estimates == row_by_row.estimates
+    assert short.standard_error != row_by_row.standard_error  # other random numbers
+    assert short.standard_error == pytest.approx(row_by_row.standard_error, rel=0.15)

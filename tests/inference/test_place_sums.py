@@ -97,7 +97,7 @@ def test_the_standard_error_of_a_difference_is_how_far_it_strays(name):
     assert np.mean([one.standard_error for one in found]) == pytest.approx(strayed, rel=0.2)
     truth = np.mean([one.difference for one in found])
     covered = [one.low <= truth <= one.high for one in found]
-    assert 0.93 <= np.mean(covered) <= 0.995  # resamples cover 91% and 87%
+    assert 0.93 <= np.mean(covered) <= 0.99  # resamples cover 91% and 87%
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -107,7 +107,7 @@ def test_a_difference_strays_as_far_as_resamples_say_in_a_long_list(name):
     by_moves, resampled = compare_moves(verdict, *asked), compare_resampled(verdict, *asked)
     assert by_moves.difference == pytest.approx(resampled.difference)
     ratio = by_moves.standard_error / resampled.standard_error
-    assert 0.85 < ratio < 1.5  # those that happen to stand first show resamples too little
+    assert 0.85 < ratio < 1.3  # those that happen to stand first show resamples too little
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -138,7 +138,7 @@ def test_moves_are_what_a_copy_of_a_row_adds_where_the_labels_are_known(name, mo
     rng = np.random.default_rng(3)
     y, s = rng.random(40) < 0.4, rng.normal(size=40)
     order = np.argsort(-s)
-    monkeypatch.setattr(place_sums, "local_precision", lambda *_: y[order].astype(float))
+    monkeypatch.setattr(place_sums, "steady_precision", lambda *_: y[order].astype(float))
     sample = Sample.of(y, s)
     moves, ties = METRICS[name].moves(sample.ranked), sample.ties
     for row in range(40):

@@ -110,13 +110,17 @@ def compare(
 
     Notes
     -----
-    The AUC and metrics like it, partial areas, average precision and the p-norm risk are compared
-    by the difference of each row's influence, in O(n log n) time and O(n) memory (for the AUC this
-    is DeLong's test). In small samples the p-values of partial areas (up to 1,000 rows), of the
-    average precision and of `dcg` and `aver` (up to 4,000) come from random swaps of the two
-    rankers' ranks, row by row.
+    The AUC and metrics like it, partial areas, average precision, the p-norm risk, `bedroc`, `dcg`
+    and `aver`, and precisions at a recall are compared by the difference of each row's influence,
+    in O(n log n) time and O(n) memory (for the AUC this is DeLong's test). In small samples the
+    p-values of partial areas (up to 1,000 rows), of the average precision and of `dcg` and `aver`
+    (up to 4,000) come from random swaps of the two rankers' ranks, row by row.
     Metrics at k are compared over the rows that they rank differently: if the rankers are equally
-    good, labels fall on those rows at random. The rest is compared by a paired bootstrap.
+    good, labels fall on those rows at random. The rest is compared by a paired bootstrap:
+    `recall_at_precision`, `push_risk` and functions of your own; `dcg` and `aver` over groups and
+    where any of the first 30 rows tie; `bedroc` where its discount falls by e within ten rows; a
+    precision at a recall over groups, in large ties, and with fewer than 100 positives on either
+    side of the threshold or ten negatives above it.
 
     Examples
     --------

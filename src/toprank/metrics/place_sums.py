@@ -16,7 +16,14 @@ import numpy as np
 from scipy.special import digamma
 
 from toprank._numerics import FloatArray
-from toprank.metrics.at_cut import Cut, RowSample, effective_trials, local_precision, smooth_share
+from toprank.metrics.at_cut import (
+    Cut,
+    RowSample,
+    effective_trials,
+    local_precision,
+    smooth_share,
+    steady_precision,
+)
 from toprank.metrics.order import RankedList
 from toprank.metrics.retrieval import discount_of_places, summed_discount
 
@@ -24,6 +31,8 @@ from toprank.metrics.retrieval import discount_of_places, summed_discount
 _OF_EACH = 4.0
 #: First places that tell how many trials a list in order is worth.
 _FIRST = 1 << 16
+#: The share of positives around depths of a list, of at least so many rows to either side.
+ShareAround = Callable[[RankedList, FloatArray, FloatArray], FloatArray | float]
 
 
 @dataclass(frozen=True)
@@ -45,23 +54,28 @@ class PlaceMoves:
     near: FloatArray
 
     @classmethod
-    def of(cls, ranked: RankedList, discount: Callable[[FloatArray], FloatArray]) -> PlaceMoves:
+    def of(
+        cls,
+        ranked: RankedList,
+        discount: Callable[[FloatArray], FloatArray],
+        share_around: ShareAround,
+    ) -> PlaceMoves:
         """Moves of the rows of a list, the positives behind each row as they are to be expected."""
         last, in_tie = ranked.places[1:], ranked.positive + ranked.negative
         own = discount(last)
-        near = local_precision(ranked, (ranked.places[:-1] + last + 1) / 2, in_tie / 2)
+        near = share_around(ranked, (ranked.places[:-1] + last + 1) / 2, in_tie / 2)
         lost = in_tie * near * (own - discount(last + 1))
         return cls(own, np.cumsum(lost[::-1])[::-1], np.asarray(near))
 
 
 def dcg_moves(ranked: RankedList) -> PlaceMoves:
     """`dcg`: what each row moves it."""
-    return PlaceMoves.of(ranked, discount_of_places)
+    return PlaceMoves.of(ranked, discount_of_places, steady_precision)
 
 
 def aver_moves(ranked: RankedList) -> PlaceMoves:
     """`aver`: the same."""
-    return PlaceMoves.of(ranked, np.reciprocal)
+    return PlaceMoves.of(ranked, np.reciprocal, steady_precision)
 
 
 def variance_of_moves(
@@ -113,6 +127,7 @@ def _cut(
 def _variance(sample: RowSample, discount: Callable[[FloatArray], FloatArray]) -> float:
     """Variance of the sum of one list."""
     ranked = sample.ranked
-    moves, in_tie = PlaceMoves.of(ranked, discount), ranked.positive + ranked.negative
+    moves = PlaceMoves.of(ranked, discount, local_precision)
+    in_tie = ranked.positive + ranked.negative
     summed = variance_of_moves(moves.own, moves.moved, moves.near, in_tie, in_tie)
     return summed / float(sample.worth(ranked.total))

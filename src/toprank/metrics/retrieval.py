@@ -71,7 +71,7 @@ def dcg_of(ranked: RankedList) -> float:
 
 def dcg_of_resample(ranked: RankedList, alone: BoolArray) -> float:
     """`dcg` with the copies of a row in places of their own, not tied at the last of them."""
-    return _in_places(ranked, alone, summed_discount(ranked.places), discount_of_places)
+    return _in_places(ranked, alone, discount_within, discount_of_places)
 
 
 def discount_of_places(places: FloatArray) -> FloatArray:
@@ -125,22 +125,30 @@ def aver_of(ranked: RankedList) -> float:
 
 def aver_of_resample(ranked: RankedList, alone: BoolArray) -> float:
     """`aver` with the copies of a row in places of their own, not tied at the last of them."""
-    return _in_places(ranked, alone, np.asarray(digamma(ranked.places + 1)), np.reciprocal)
+
+    def within(above: FloatArray, width: FloatArray) -> FloatArray:
+        return np.asarray(digamma(above + width + 1) - digamma(above + 1))
+
+    return _in_places(ranked, alone, within, np.reciprocal)
 
 
 def _in_places(
     ranked: RankedList,
     alone: BoolArray,
-    summed: FloatArray,
+    within: Callable[[FloatArray, FloatArray], FloatArray],
     discount: Callable[[FloatArray], FloatArray],
 ) -> float:
-    """The sum over positives of a discount, from the discounts summed down to each place.
+    """The sum over positives of a discount, which `within` sums over a width below some place.
 
     Rows that were tied before they were drawn stay so, all of them at the last of their places.
     """
-    in_tie = ranked.positive + ranked.negative
-    of_each = np.where(alone, np.diff(summed) / in_tie, discount(ranked.places[1:]))
-    return float(np.dot(ranked.positive, of_each))
+    held = np.flatnonzero(ranked.positive)
+    positive, above = ranked.positive[held], ranked.places[:-1][held]
+    in_tie = positive + ranked.negative[held]
+    of_each = discount(ranked.places[1:][held])
+    apart = alone[held]
+    of_each[apart] = within(above[apart], in_tie[apart]) / in_tie[apart]
+    return float(np.dot(positive, of_each))
 
 
 def average_precision(
