@@ -138,9 +138,14 @@ def test_warps_cover_every_column_once(size, by_column):
         assert plan.lanes <= 32 and plan.warps * plan.teams <= 32
         assert plan.warps == 1 or plan.teams == 1  # a team of several warps waits for the block
         assert plan.shared(columns, size) <= 227 * 1024
-        tiles = tile_plan_for(columns, size, by_column)
-        if tiles is not None:
-            assert tiles.rows <= tiles.threads <= 1024 and tiles.rows * size % 16 == 0
+        for aligned in (False, True):
+            tiles = tile_plan_for(columns, size, by_column, aligned)
+            if tiles is None:
+                continue
+            assert tiles.rows <= tiles.threads <= 1024
+            own = tiles.rows * tiles.groups // 32  # rows of a lane, whose lanes halve them
+            assert own % tiles.groups == 0 and own * size in (4, 8, 16)
+            assert aligned or tiles.warps * size % tiles.copied(size, aligned) == 0
             assert tiles.shared(columns, size) <= 227 * 1024
 
 

@@ -23,20 +23,23 @@ TYPES = {
 
 #: How the e-th entry of 16 bits, e odd, becomes a double by shifts alone, times 1 / SCALE^2, and
 #: SCALE: its exponent is that of its type, counted from the smallest of a double. Infinities become
-#: finite; the third is an infinite entry in the upper half of a word.
+#: finite; the third is an infinite entry in the upper half of a word. Last comes the same of the
+#: first entry of all.
 SHIFTED = {
     "torch.bfloat16": (
         "__hiloint2double((int)w[(e) / 2] >> 3 & 0x8fffe000, 0)",
         "0x1p448",
         "0x7f800000u",
+        "__hiloint2double((int)(w[0] << 16) >> 3 & 0x8fffe000, 0)",
     ),
     "torch.float16": (
         "__hiloint2double((int)w[(e) / 2] >> 6 & 0x81fffc00, 0)",
         "0x1p504",
         "0x7c000000u",
+        "__hiloint2double((int)(w[0] << 16) >> 6 & 0x81fffc00, 0)",
     ),
 }
-NOT_SHIFTED = "UNPACK(w, e)", "1.0", "~0u"
+NOT_SHIFTED = "UNPACK(w, e)", "1.0", "~0u", "UNPACK(w, 0)"
 
 COMMON = r"""
 typedef ENTRY Entry;

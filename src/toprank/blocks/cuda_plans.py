@@ -85,17 +85,17 @@ class TilePlan:
         Rows of a tile.
     warps, resident : int
         Warps of a block, blocks that a multiprocessor should hold.
+    groups : int
+        Groups of a warp's lanes, each of which takes columns of its own.
     stages : int
         Tiles that shared memory has room for.
-    joined : int
-        Columns that a thread sums at once.
     """
 
     rows: int
     warps: int
     resident: int
-    stages: int = 2
-    joined: int = 2
+    groups: int = 1
+    stages: int = 1
     teams: int = 1
 
     @property
@@ -103,12 +103,20 @@ class TilePlan:
         """Threads of a block."""
         return self.warps * 32
 
+    def copied(self, size: int, aligned: bool) -> int:
+        """Bytes that are copied at once: all columns of a warp begin equally far from a multiple.
+
+        ``aligned`` says whether all columns of the table begin at a multiple of the most bytes.
+        """
+        return _PIECE if aligned else min(_PIECE, self.warps * size)
+
     def shared(self, columns: int, size: int) -> int:
         """Bytes of shared memory that a block asks for, wherever its columns begin."""
-        pieces = self.rows * size // _PIECE + 1
-        tiles = self.stages * columns * (pieces | 1) * _PIECE
-        numbers = 2 * columns + self.warps * self.rows + 2 * (self.rows + 16)
-        return tiles + 8 * numbers
+        abreast = self.warps * self.groups
+        held = -(-columns // abreast) * abreast
+        own = self.rows * self.groups // 32
+        sheet = (self.rows + _PIECE // size) // own * (own + 1) + own + 1
+        return held * (self.stages * self.rows * size + 16) + 8 * (self.warps + 1) * sheet
 
     def blocks(self, columns: int, size: int) -> int:
         """Blocks that a multiprocessor should hold."""
@@ -287,44 +295,58 @@ def _take(columns: int, size: int) -> tuple[float, int, int]:
     return found[0], -found[1], found[2]
 
 
-#: The most columns, and the plan for tables by columns of no more, by the size of an entry.
+#: The most columns, and the plan for tables by columns of no more, by the size of an entry; of
+#: those of 16 bits, last, where every column begins at a multiple of 16 bytes.
 _TILES = {
     4: (
-        (64, TilePlan(128, 4, 3, joined=4)),
-        (90, TilePlan(128, 8, 2)),
-        (130, TilePlan(64, 4, 3, joined=4)),
-        (230, TilePlan(32, 4, 3, joined=4)),
-        (360, TilePlan(32, 8, 2, joined=3)),
-        (390, TilePlan(64, 16, 1)),
-        (400, TilePlan(64, 8, 1)),
-        (560, TilePlan(32, 8, 1, joined=4)),
-        (700, TilePlan(32, 16, 1, joined=3)),
-        (1024, TilePlan(16, 16, 1, joined=4)),
+        (64, TilePlan(128, 4, 4)),
+        (90, TilePlan(64, 4, 5, 2)),
+        (112, TilePlan(64, 4, 4, 2)),
+        (136, TilePlan(128, 8, 2)),
+        (160, TilePlan(64, 4, 3, 2)),
+        (230, TilePlan(32, 4, 4, 4)),
+        (272, TilePlan(64, 8, 2, 2)),
+        (320, TilePlan(32, 4, 3, 4)),
+        (384, TilePlan(32, 8, 2, 4, 2)),
+        (480, TilePlan(32, 8, 2, 4)),
+        (620, TilePlan(64, 16, 1, 2)),
+        (768, TilePlan(32, 16, 1, 4, 2)),
+        (1024, TilePlan(32, 16, 1, 4)),
     ),
     2: (
-        (42, TilePlan(128, 4, 6)),
-        (48, TilePlan(128, 4, 6, joined=3)),
-        (54, TilePlan(128, 4, 6)),
-        (80, TilePlan(128, 4, 4, joined=4)),
-        (112, TilePlan(128, 8, 3, joined=3)),
-        (128, TilePlan(64, 4, 4, joined=4)),
-        (150, TilePlan(128, 8, 2, joined=4)),
-        (180, TilePlan(128, 8, 2, joined=3)),
-        (230, TilePlan(64, 8, 3, joined=4)),
-        (320, TilePlan(64, 8, 2, joined=4)),
-        (700, TilePlan(64, 16, 1, joined=3)),
-        (1024, TilePlan(32, 16, 1, joined=4)),
+        (72, TilePlan(128, 4, 4, 1, 2)),
+        (112, TilePlan(128, 4, 3, 2, 2)),
+        (136, TilePlan(128, 8, 2, 1, 2)),
+        (176, TilePlan(128, 8, 2, 2, 2)),
+        (230, TilePlan(128, 8, 2, 2)),
+        (272, TilePlan(64, 8, 2, 2, 2)),
+        (310, TilePlan(128, 16, 1, 1, 2)),
+        (384, TilePlan(64, 8, 2, 4, 2)),
+        (640, TilePlan(64, 8, 2, 4)),
+        (768, TilePlan(64, 16, 1, 4, 2)),
+        (1024, TilePlan(64, 16, 1, 4)),
     ),
 }
+_ALIGNED_TILES = (
+    (72, TilePlan(128, 4, 4, 1, 2)),
+    (90, TilePlan(128, 4, 4, 2, 2)),
+    (112, TilePlan(128, 4, 4, 2)),
+    (160, TilePlan(128, 4, 3, 2)),
+    (310, TilePlan(128, 8, 2, 2)),
+    (384, TilePlan(64, 8, 2, 4, 2)),
+    (640, TilePlan(64, 8, 2, 4)),
+    (768, TilePlan(64, 16, 1, 4, 2)),
+    (1024, TilePlan(64, 16, 1, 4)),
+)
 #: Columns that lanes of a table by columns share without any left over.
 _EVEN = 20
 
 
-def tile_plan_for(columns: int, size: int, by_column: bool) -> TilePlan | None:
+def tile_plan_for(columns: int, size: int, by_column: bool, aligned: bool) -> TilePlan | None:
     """Return a plan for tiles in shared memory, None where rows in registers take less time."""
     if not by_column or size == 8 or columns <= (50 if size == 4 else 36):
         return None
-    for most, plan in _TILES[size]:
+    for most, plan in _ALIGNED_TILES if aligned and size == 2 else _TILES[size]:
         if columns <= most:
             return plan
     raise ValueError(f"{columns} columns; expected at most 1,024.")

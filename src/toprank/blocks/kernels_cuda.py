@@ -103,7 +103,7 @@ def _plan(X: Tensor, centred: bool) -> Plan | TilePlan | TurnedPlan:
     """How the threads share out a table."""
     columns, size, (by_column, stride) = int(X.shape[1]), X.element_size(), layout(X)
     room = shared_memory(X.device)
-    plan: TilePlan | TurnedPlan | None = tile_plan_for(columns, size, by_column)
+    plan: TilePlan | TurnedPlan | None = tile_plan_for(columns, size, by_column, _begins_at(X, 16))
     # rows are read several entries at a time, and no centre is subtracted from each
     begins = stride == columns and _begins_at(X, read_at_once(columns, size))
     if plan is None and (by_column or begins) and not (centred and size > 2):
@@ -117,17 +117,18 @@ def _plan(X: Tensor, centred: bool) -> Plan | TilePlan | TurnedPlan:
 def _source_of(plan: Plan | TilePlan | TurnedPlan, X: Tensor) -> tuple[str, dict[str, str | int]]:
     """The source of a plan's kernel, and what is defined in it alone."""
     columns, size, (by_column, stride) = int(X.shape[1]), X.element_size(), layout(X)
-    names = "SHIFTED(w, e)", "SCALE", "INFINITE"
+    names = "SHIFTED(w, e)", "SCALE", "INFINITE", "SHIFTED_LOW(w)"
     shifts = dict(zip(names, SHIFTED.get(str(X.dtype), NOT_SHIFTED), strict=True))
     if isinstance(plan, TilePlan):
+        copied = plan.copied(size, _begins_at(X, 16))
         return cuda_tiles.SOURCE, {
             **shifts,
             "STAGES": plan.stages,
             "ROWS": plan.rows,
-            "JOINED": plan.joined,
+            "GROUPS": plan.groups,
             "BYTES": size,
-            "ALIGNED": int(_begins_at(X, 16)),
-            "EVEN": int(_begins_at(X, 4)),
+            "COPIED": copied,
+            "ALIGNED": int(_begins_at(X, copied)),
         }
     if isinstance(plan, TurnedPlan):
         return cuda_turned.SOURCE, {
