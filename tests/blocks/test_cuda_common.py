@@ -23,8 +23,9 @@ def test_the_polynomial_of_kernels_is_the_exponential():
 
 def test_entries_of_16_bits_are_shifted_to_numbers_that_stand_for_them():
     bits = np.arange(1 << 16, dtype=np.uint32) << 16
-    for kind, (formula, scale, infinite) in SHIFTED.items():
-        right, mask = re.findall(r">> (\d) & (0x\w+)", formula)[0]
+    for kind, (upper, scale, infinite, lower) in SHIFTED.items():
+        ((right, mask),) = set(re.findall(r">> (\d) & (0x\w+)", upper + lower))
+        assert "w[(e) / 2] >>" in upper and "(w[0] << 16) >>" in lower
         high = (bits.view(np.int32) >> int(right)).view(np.uint32) & np.uint32(int(mask, 16))
         made = (high.astype(np.uint64) << 32).view(np.float64) * float.fromhex(scale)
         with np.errstate(invalid="ignore"):  # of those that are no numbers
