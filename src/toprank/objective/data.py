@@ -204,6 +204,10 @@ class BlockData:
         source = ArraySource(X, None, None, X.shape[0], self.source.n_jobs)
         return BlockData(source, {0: 0}, X.shape[0], self)
 
+    def in_units(self, rows: NDArray[np.intp]) -> Matrix:
+        """Return some rows in their units, those of a sparse matrix as CSR."""
+        return self._raw(rows) if self.sparse else self.dense(rows)
+
     def dense(self, rows: NDArray[np.intp]) -> FloatArray:
         """Return some rows, dense and in their units."""
         return design_of(self._raw(rows), self.units).columns(0, self.n_features)

@@ -8,12 +8,14 @@ and alpha at once. `problem_of` chooses the form that passes over the rows the f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.design import DENSE_SHARE
+from toprank.objective.curved_rows import CurvedRows, curved_rows
 from toprank.objective.data import LabelledData
 from toprank.objective.device_problem import DeviceRootProblem
 from toprank.objective.duality import Dual, DualState, Terms
@@ -56,6 +58,10 @@ _AHEAD_LEFT_OUT = 0.1
 _AHEAD_ROWS_PER_FEATURE = 4
 #: Rows per feature up to which such a Hessian is looked for.
 _AHEAD_UP_TO = 100
+#: Rows whose curvature stands for a Hessian of more columns, at the most, and their entries where
+#: they are dense.
+_CURVED_ROWS = 2000
+_CURVED_ENTRIES = 1 << 24
 #: A Hessian takes as long as so many gradients, at the least; of a sparse matrix, that many for
 #: each stored entry of a row, if no row is left out.
 _HESSIAN_IN_GRADIENTS = 20
@@ -425,6 +431,35 @@ class SweptProblem(TwoClassProblem):
         hessian = leading_moments(self.data, coef, tilts, outer, left_out, most).take_covariance(p)
         hessian[np.diag_indices(self.size)] += self.penalty + self.data.column_spread() ** 2
         return hessian
+
+    @property
+    def power(self) -> float:
+        """The p of the price."""
+        return self.task.p
+
+    @property
+    def apart_below(self) -> float:  # type: ignore[override]
+        """Were a negative as high as a positive, that pair alone would add up to as much."""
+        if self.alpha == 0 or len(self.tilts) > 1:
+            return -np.inf
+        negatives, positives = self.data.thinning.members
+        of_pos, of_neg = map(abs, self.tilts[0])
+        return -np.log(positives) / of_pos - np.log(negatives) / of_neg
+
+    def eased(self, alpha: float, p: float) -> SweptProblem:
+        """Return the problem with another penalty and a price of at most p."""
+        task = self.task if p >= self.power else self.task.gentler(p)
+        eased: SweptProblem = self.with_task(replace(task, alpha=alpha))
+        return eased
+
+    @property
+    def tells_by_rows(self) -> bool:  # type: ignore[override]
+        return self.data.source.in_memory and len(self.tilts) == 1
+
+    def curved_rows(self, coef: FloatArray) -> CurvedRows | None:
+        """Return the curvature of the heaviest rows, without the penalty."""
+        most = _CURVED_ROWS if self.data.sparse else min(_CURVED_ROWS, _CURVED_ENTRIES // self.size)
+        return curved_rows(self.data, self.row_slopes(coef), self.tilts[0], max(1, most))
 
     def bound_of_largest(self, coef: FloatArray) -> float:
         """Return a lower bound on the minimum of the largest height, of one end, from weights.

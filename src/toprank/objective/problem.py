@@ -44,11 +44,15 @@ class LinearProblem(ABC, Generic[Data]):
     #: Whether there is a `hessian_ahead`, and it is better than a Hessian where the solver starts.
     tells_ahead: bool = False
     looks_ahead: bool = False
+    #: Whether there are `curved_rows`.
+    tells_by_rows: bool = False
     #: How smooth the first of the problems is that lead to one with corners.
     first_level: float = 1.0
     #: About the curvature at zero along columns of one spread, in units of ``scale``; zero where it
     #: is not known.
     bend_at_zero: float = 0.0
+    #: Values that only points reach which tell the classes apart: there the problem can be `eased`.
+    apart_below: float = -np.inf
     #: Whether there is a dual value without a penalty; see `toprank.objective.duality`.
     has_dual: bool = False
 

@@ -18,20 +18,27 @@ from scipy import linalg, optimize
 from toprank._numerics import FloatArray
 from toprank.solvers.newton_step import Patience
 from toprank.solvers.result import (
+    LEFT,
     SEPARABLE,
     STUCK,
     Callback,
+    Curved,
     Log,
     Problem,
     Result,
     at_rounding,
     duality_gap,
     is_cancelled,
+    is_near,
     largest,
 )
 
 #: Up to this many features a Hessian is worth its price as a change of coordinates.
 ROUND_UP_TO = 1000
+#: Iterations of wider problems before the heaviest rows give them coordinates.
+_BEFORE_ROWS = 20
+#: Iterations after which those of the point reached repay their price.
+_ROWS_REPAID_BY = 30
 _MEMORY = 20
 #: Legs that may bring neither a lower value nor a smaller gradient.
 _PATIENCE = 4
@@ -49,29 +56,37 @@ def lbfgs(
     warm: bool = False,
     hessian_first: bool = False,
     hessian: FloatArray | None = None,
+    leaves: Callable[[int, float], bool] | None = None,
 ) -> Result:
     """Minimise until the largest gradient entry is at most tol times the problem's scale.
 
     ``hessian_first`` takes a Hessian at the start even where the problem would try gradients first;
-    ``hessian`` is one that is known already.
+    ``hessian`` is one that is known already. ``leaves`` says of an iteration and a value whether
+    another way to the minimum is to be taken from there.
     """
     log = Log(callback)
     coef, message = start, f"no convergence in {max_iter} L-BFGS iterations"
-    can_round = problem.size <= ROUND_UP_TO and problem.has_curvature
-    first = hessian_first or hessian is not None or not problem.gradients_first
+    by_rows = problem.size > ROUND_UP_TO and problem.tells_by_rows
+    can_round = by_rows or (problem.size <= ROUND_UP_TO and problem.has_curvature)
+    repaid_by = _ROWS_REPAID_BY if by_rows else problem.hessian_repaid_by
+    tries = max(problem.gradients_first, _BEFORE_ROWS if by_rows and not warm else 0)
+    first = hessian_first or hessian is not None or not tries
     rounded, misled = can_round and first, False
     patience = Patience(np.inf, np.inf, _PATIENCE)
     while True:
         room = max_iter - len(log.history)
-        leg = _Leg(problem, coef, _coordinates(problem, coef, rounded, hessian), tol, log)
+        coordinates = _coordinates(problem, coef, rounded, hessian)
+        leg = _Leg(problem, coef, coordinates, tol, log, leaves)
         hessian = None
-        most = problem.hessian_repaid_by if rounded or misled else problem.gradients_first
+        most = repaid_by if rounded or misled else tries
+        if by_rows and rounded:  # what tells less each time is asked more seldom
+            repaid_by *= 2
         coef = leg.run(min(most, room) if can_round else room)
         done = largest(leg.grad) <= tol * problem.scale
         if done or len(log.history) >= max_iter:
             break
-        if leg.separable:
-            message = SEPARABLE
+        if leg.ended:
+            message = leg.ended
             break
         # next to the minimum legs may also go in circles, each from where another was
         idle = patience.ends(leg.value, largest(leg.grad))
@@ -82,7 +97,7 @@ def lbfgs(
         misled = rounded and leg.stuck
         rounded = not misled
     gap = duality_gap(problem, leg.grad)
-    done = done or at_rounding(gap, leg.value)
+    done = done or at_rounding(gap, leg.value) or (message == STUCK and is_near(gap, leg.value))
     message = "" if done else message
     return Result(coef, leg.value, leg.grad, len(log.history), done, message, log.history, gap)
 
@@ -99,14 +114,21 @@ class _Leg:
     """One run of SciPy's solver in fixed coordinates, from a given point."""
 
     def __init__(
-        self, problem: Problem, start: FloatArray, coordinates: _Coordinates, tol: float, log: Log
+        self,
+        problem: Problem,
+        start: FloatArray,
+        coordinates: _Coordinates,
+        tol: float,
+        log: Log,
+        leaves: Callable[[int, float], bool] | None = None,
     ):
         self.problem = problem
         self.coordinates = coordinates
         self.tol = tol
         self.log = log
         self.start = start
-        self.separable = False
+        self.leaves = leaves
+        self.ended = ""  # why no further leg makes sense
         self.coef = start
         self.value, self.grad = problem.value_grad(start)
         self._at_start = self.value, self.grad
@@ -136,7 +158,7 @@ class _Leg:
                     "gtol": 0.0,
                 },
             )
-            if not self.separable:
+            if not self.ended:
                 self._step_by_slopes(stop)
         return self.coef
 
@@ -188,7 +210,10 @@ class _Leg:
         if largest(grad) <= self.tol * self.problem.scale:
             raise StopIteration
         if self.problem.runs_away(coef):
-            self.separable = True
+            self.ended = SEPARABLE
+            raise StopIteration
+        if self.leaves is not None and self.leaves(len(self.log.history), value):
+            self.ended = LEFT
             raise StopIteration
 
 
@@ -242,7 +267,12 @@ class _Coordinates:
 def _coordinates(
     problem: Problem, coef: FloatArray, reshape: bool, hessian: FloatArray | None = None
 ) -> _Coordinates:
-    if reshape:
+    if reshape and problem.size > ROUND_UP_TO:
+        curved = problem.curved_rows(coef)  # type: ignore[attr-defined]
+        found = None if curved is None else _by_rows(curved, problem.penalty)
+        if found is not None:
+            return found
+    elif reshape:
         known = problem.hessian(coef, exact=False) if hessian is None else hessian
         factor = _round_factor(known)
         if factor is not None:
@@ -251,6 +281,37 @@ def _coordinates(
             return _Coordinates(lambda z: solve(z, trans=1), solve, 1.0)
     scale = problem.column_scale() / np.sqrt(problem.scale)
     return _Coordinates(lambda z: scale * z, lambda g: scale * g, problem.bend_at_zero)
+
+
+def _by_rows(curved: Curved, penalty: FloatArray | float) -> _Coordinates | None:
+    """Coordinates in which S'S and a diagonal are the identity; None where that is not to be had.
+
+    With D the diagonal, T = S D^(-1/2) and C C' = I + T T', of the size of the rows, these are
+    z = M' D^(1/2) coef for M = I - T' C'^(-1) (C + I)^(-1) T, of which M M' = (I + T' T)^(-1)
+    (Andrews 1968).
+    """
+    diagonal = curved.rest + penalty
+    if not np.all(diagonal > 0):
+        return None
+    scale = 1.0 / np.sqrt(diagonal)
+    inner = curved.gram(scale)
+    inner[np.diag_indices(len(inner))] += 1.0
+    factor, info = linalg.lapack.dpotrf(inner.T, lower=1, clean=1, overwrite_a=1)
+    if info != 0 or not np.all(np.isfinite(factor.diagonal())):
+        return None
+    raised = factor.copy(order="F")
+    raised[np.diag_indices(len(raised))] += 1.0
+    solve, solve_raised = (partial(linalg.blas.dtrsv, part, lower=1) for part in (factor, raised))
+
+    def out(z: FloatArray) -> FloatArray:
+        seen = solve(solve_raised(curved.times(scale * z)), trans=1)
+        return scale * (z - scale * curved.adjoint(seen))
+
+    def into(grad: FloatArray) -> FloatArray:
+        seen = solve_raised(solve(curved.times(scale**2 * grad)), trans=1)
+        return scale * (grad - curved.adjoint(seen))
+
+    return _Coordinates(out, into, 1.0)
 
 
 def _round_factor(hessian: FloatArray) -> FloatArray | None:

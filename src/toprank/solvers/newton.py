@@ -9,11 +9,14 @@ Should a sampled one fail to serve, the exact one takes over.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.solvers.newton_step import Factor, KeptHessian, Patience, rounding_error
 from toprank.solvers.result import (
+    LEFT,
     SEPARABLE,
     STUCK,
     Callback,
@@ -23,6 +26,7 @@ from toprank.solvers.result import (
     at_rounding,
     duality_gap,
     is_cancelled,
+    is_near,
     largest,
 )
 
@@ -49,11 +53,13 @@ def newton(
     callback: Callback | None = None,
     warm: bool = False,
     contraction: float = _CONTRACTION,
+    leaves: Callable[[int, float], bool] | None = None,
 ) -> Result:
     """Minimise until the largest gradient entry is at most tol times the problem's scale.
 
     A ``warm`` start is near the minimum already; no sample of the rows knows better. A Hessian is
-    kept while it shrinks the gradient by the factor ``contraction``.
+    kept while it shrinks the gradient by the factor ``contraction``. ``leaves`` says of an
+    iteration and a value whether another way to the minimum is to be taken from there.
     """
     log = Log(callback)
     coef = start if warm else _coarse_start(problem, start, max_iter, tol)
@@ -92,12 +98,16 @@ def newton(
         if problem.runs_away(coef):
             message = SEPARABLE
             break
+        if leaves is not None and leaves(len(log.history), value):
+            message = LEFT
+            break
         if patience.ends(value, size):
             message = STUCK
             break
     gap = duality_gap(problem, grad)
     done = size <= enough or at_rounding(gap, value)
-    done = done or (message == STUCK and is_cancelled(problem, coef, grad, tol))
+    if message == STUCK and not done:
+        done = is_near(gap, value) or is_cancelled(problem, coef, grad, tol)
     message = "" if done else message
     return Result(coef, value, grad, len(log.history), done, message, log.history, gap)
 

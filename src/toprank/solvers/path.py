@@ -25,7 +25,13 @@ from toprank._numerics import FloatArray
 from toprank.solvers.lbfgs import lbfgs
 from toprank.solvers.newton import newton
 from toprank.solvers.result import SEPARABLE, Callback, Result
-from toprank.solvers.smooth import Minimiser, is_boosting, looks_ahead, solve_smooth
+from toprank.solvers.smooth import (
+    Minimiser,
+    is_boosting,
+    looks_ahead,
+    solve_smooth,
+    takes_hessians,
+)
 
 if TYPE_CHECKING:
     from toprank.solvers.result import Problem
@@ -83,7 +89,7 @@ def narrow(
         result = solve_smooth(smooth, coef, minimiser, warm=warm, **settings, **known)
         before, taken = smooth, len(result.history)
         # a level that takes longer than a Hessian is worth one
-        slow = minimiser is lbfgs and smooth.tells_ahead and taken > smooth.hessian_repaid_by
+        slow = takes_hessians(smooth, minimiser) and taken > smooth.hessian_repaid_by
         result = _certify(problem, result)
         if _leaves_early(problem, result, minimiser):
             bound = max(bound, problem.bound_by(smooth, result.coef))

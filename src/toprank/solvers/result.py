@@ -15,6 +15,7 @@ Callback = Callable[[int, dict[str, object], FloatArray], None]
 
 SEPARABLE = "separable"
 STUCK = "no further decrease is possible in floating point"
+LEFT = "the minimum lies far out"
 
 #: Share of its terms that a gradient may keep where an objective has stopped falling: values have
 #: sixteen digits, and a gradient that changes none of them has half as many.
@@ -50,6 +51,9 @@ class SmoothProblem(Protocol):
 class Problem(SmoothProblem, Protocol):
     """A convex function of a vector, perhaps with corners, that a solver can minimise."""
 
+    #: Values that only points reach which tell the classes apart; minus infinity where none are
+    #: known to. Above it the problem can be `eased`.
+    apart_below: float
     peaked: bool
     #: Iterations that take as long as a Hessian from some of the rows and what it saves.
     hessian_repaid_by: int
@@ -74,6 +78,9 @@ class Problem(SmoothProblem, Protocol):
     def gentler(self, p: float) -> Problem | None:
         """Return a problem that is less steep; None if this one is as gentle."""
 
+    def eased(self, alpha: float, p: float) -> Problem:
+        """Return the problem with another penalty and a price of at most p."""
+
     def smoothed(self, level: float) -> Problem:
         """Return a smooth problem that lies below and meets this one as level -> 0."""
 
@@ -84,6 +91,10 @@ class Problem(SmoothProblem, Protocol):
     @property
     def looks_ahead(self) -> bool:
         """Whether it is better than a Hessian where the solver starts."""
+
+    @property
+    def tells_by_rows(self) -> bool:
+        """Whether there are `curved_rows`: whether it is a `WideProblem`."""
 
     def bound_by(self, smooth: Any, coef: FloatArray) -> float:
         """Return a lower bound on the minimum, from where a smooth problem was solved."""
@@ -96,6 +107,25 @@ class SteepProblem(Problem, Protocol):
 
     def hessian_ahead(self, gentler: object, coef: FloatArray) -> FloatArray:
         """Return about what the Hessian is at the minimum, from the minimum of a gentler price."""
+
+
+class Curved(Protocol):
+    """S'S of a few rows, and a diagonal for what it leaves out of a Hessian."""
+
+    rest: FloatArray
+
+    def times(self, v: FloatArray) -> FloatArray: ...
+
+    def adjoint(self, u: FloatArray) -> FloatArray: ...
+
+    def gram(self, scale: FloatArray) -> FloatArray:
+        """Return S diag(scale)^2 S'."""
+
+
+class WideProblem(Problem, Protocol):
+    """A problem that tells the curvature of its heaviest rows."""
+
+    def curved_rows(self, coef: FloatArray) -> Curved | None: ...
 
 
 @dataclass
@@ -163,6 +193,11 @@ def penalty_gap(
 def at_rounding(gap: float, value: float) -> bool:
     """Whether a certified gap is so small that floating point can tell nothing more."""
     return gap <= 1e-12 * max(1.0, abs(value))
+
+
+def is_near(gap: float, value: float) -> bool:
+    """Whether a certified gap is small enough where no step lowers the objective any more."""
+    return gap <= 1e-9 * max(1.0, abs(value))
 
 
 def is_cancelled(

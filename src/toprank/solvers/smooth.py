@@ -7,15 +7,17 @@ L-BFGS one may tell the Hessian at the minimum: the weights of the rows there ar
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.solvers.coordinate import coordinate
-from toprank.solvers.lbfgs import gradient_leg, lbfgs
+from toprank.solvers.lbfgs import ROUND_UP_TO, gradient_leg, lbfgs
 from toprank.solvers.newton import newton
-from toprank.solvers.result import Callback, Log, Result, largest
+from toprank.solvers.result import LEFT, Callback, Log, Result, largest
+from toprank.solvers.separated import along_penalties, leaves
 
 if TYPE_CHECKING:
     from toprank.solvers.result import Problem, SteepProblem
@@ -46,72 +48,115 @@ def solve_smooth(
     ``hessian`` is what is known of the Hessian at the minimum.
     """
     log = Log(callback)
-    settings: dict[str, Any] = {"tol": tol, "callback": callback}
-    far = not (warm or is_boosting(minimiser))
-    if hessian is not None:
-        settings["hessian"] = hessian
-    elif far and looks_ahead(problem, minimiser):
-        start, settings["hessian"] = _look_from_stone(problem, start, max_iter, tol, log)
-    if far and problem.gradients_first and minimiser is newton:
-        reached = gradient_leg(problem, start, max_iter, tol, log)
-        if largest(problem.value_grad(reached)[1]) > max(tol, _NEAR) * problem.scale:
-            others = reached, _walk(problem, start, minimiser, max_iter, tol, log)
-            reached = min(others, key=lambda coef: float(problem.value(coef)))
-        start, warm = reached, True
-    elif far and not (problem.gradients_first and minimiser is lbfgs):
-        start = _walk(problem, start, minimiser, max_iter, tol, log)
-    left = max(1, max_iter - len(log.history))
-    result = minimiser(problem, start, warm=warm, max_iter=left, **settings)
-    result.history = log.history + result.history
-    result.n_iter = len(result.history)
-    return result
+    way = _Way(minimiser, max_iter, tol, log, not (warm or is_boosting(minimiser)))
+    try:
+        return way.lead(problem, start, warm, hessian)
+    except _FarOut:
+        return along_penalties(problem, minimiser, max_iter=max_iter, tol=tol, log=log)
+
+
+class _FarOut(Exception):
+    """A run was left: it tells the classes apart."""
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a problem is solved; ``far`` says that the start may be far from the minimum."""
+
+    minimiser: Minimiser
+    max_iter: int
+    tol: float
+    log: Log
+    far: bool
+
+    def lead(
+        self, problem: Any, start: FloatArray, warm: bool, hessian: FloatArray | None
+    ) -> Result:
+        minimiser, far = self.minimiser, self.far
+        known: dict[str, Any] = {}
+        if hessian is not None:
+            known["hessian"] = hessian
+        elif far and looks_ahead(problem, minimiser):
+            start, known["hessian"] = self._look_from_stone(problem, start)
+        if far and problem.gradients_first and minimiser is newton:
+            start, warm = self._by_gradients(problem, start), True
+        elif far and not (problem.gradients_first and minimiser is lbfgs):
+            start = self._walk(problem, start)
+        result = self._run(problem, start, self.tol, warm=warm, **known)
+        result.history = self.log.history
+        result.n_iter = len(result.history)
+        return result
+
+    def _run(
+        self,
+        problem: Any,
+        start: FloatArray,
+        tol: float,
+        *,
+        logged: bool = True,
+        **settings: Any,
+    ) -> Result:
+        """Run the solver; leave with what it has reached where the classes are told apart."""
+        log = self.log if logged else Log()
+        watched = self.far and logged and self.minimiser in (newton, lbfgs)
+        result = self.minimiser(
+            problem,
+            start,
+            max_iter=max(1, self.max_iter - len(log.history)),
+            tol=tol,
+            callback=log.callback,
+            **settings,
+            **(leaves(problem, self.minimiser) if watched else {}),
+        )
+        log.history += result.history
+        if result.message == LEFT:
+            raise _FarOut
+        return result
+
+    def _look_from_stone(
+        self, problem: SteepProblem, start: FloatArray
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Return about where a gentler price has its minimum, and the Hessian to expect there."""
+        gentler = problem.gentler(_STONE)
+        if gentler is None:
+            return start, None
+        result = self._run(gentler, start, max(self.tol, _NEAR))
+        ahead = problem.hessian_ahead(gentler, result.coef)
+        problem.value_grad(result.coef)  # where the solver starts, most often: it is remembered
+        return shortened(problem, result.coef), ahead
+
+    def _by_gradients(self, problem: Problem, start: FloatArray) -> FloatArray:
+        """Return where gradients alone lead, or gentler prices where those fall short."""
+        reached = gradient_leg(problem, start, self.max_iter, self.tol, self.log)
+        if largest(problem.value_grad(reached)[1]) <= max(self.tol, _NEAR) * problem.scale:
+            return reached
+        return min(reached, self._walk(problem, start), key=lambda coef: float(problem.value(coef)))
+
+    def _walk(self, problem: Problem, coef: FloatArray) -> FloatArray:
+        """Come near the minimum of a steep price along gentler ones, on as few rows as there are.
+
+        Iterations on a sample of the rows are not logged.
+        """
+        whole = problem
+        while (coarse := problem.coarse()) is not None:
+            problem = coarse
+        for p in _STEPPING_STONES:
+            gentler = problem.gentler(p)
+            if gentler is None:
+                break
+            start = shortened(gentler, coef)
+            coef = self._run(gentler, start, max(self.tol, _NEAR), logged=problem is whole).coef
+        return shortened(problem, coef)
 
 
 def looks_ahead(problem: Problem, minimiser: Minimiser) -> bool:
     """Whether the Hessian at the minimum is to be told from the minimum of a gentler price."""
-    return minimiser is lbfgs and problem.looks_ahead
+    return takes_hessians(problem, minimiser) and problem.looks_ahead
 
 
-def _look_from_stone(
-    problem: SteepProblem, start: FloatArray, max_iter: int, tol: float, log: Log
-) -> tuple[FloatArray, FloatArray | None]:
-    """Return where a gentler price has its minimum, about, and the Hessian to expect from there."""
-    gentler = problem.gentler(_STONE)
-    if gentler is None:
-        return start, None
-    result = lbfgs(gentler, start, max_iter=max_iter, tol=max(tol, _NEAR), callback=log.callback)
-    log.history += result.history
-    ahead = problem.hessian_ahead(gentler, result.coef)
-    problem.value_grad(result.coef)  # where the solver starts, most often: it is remembered
-    return shortened(problem, result.coef), ahead
-
-
-def _walk(
-    problem: Problem,
-    coef: FloatArray,
-    minimiser: Minimiser,
-    max_iter: int,
-    tol: float,
-    log: Log,
-) -> FloatArray:
-    """Come near the minimum of a steep price along gentler ones, on as few rows as there are.
-
-    Iterations on a sample of the rows are not logged.
-    """
-    settings: dict[str, Any] = {"max_iter": max_iter, "tol": max(tol, 1e-2)}
-    whole = problem
-    while (coarse := problem.coarse()) is not None:
-        problem = coarse
-    for p in _STEPPING_STONES:
-        gentler = problem.gentler(p)
-        if gentler is None:
-            break
-        callback = log.callback if problem is whole else None
-        result = minimiser(gentler, shortened(gentler, coef), callback=callback, **settings)
-        if problem is whole:
-            log.history += result.history
-        coef = result.coef
-    return shortened(problem, coef)
+def takes_hessians(problem: Problem, minimiser: Minimiser) -> bool:
+    """Whether L-BFGS has a use for a Hessian, which can be told ahead."""
+    return minimiser is lbfgs and problem.size <= ROUND_UP_TO and problem.tells_ahead
 
 
 def shortened(problem: Problem, coef: FloatArray) -> FloatArray:

@@ -1,0 +1,121 @@
+"""The curvature that the heaviest rows make, where a table is too wide for a Hessian.
+
+The Hessian of a push is the penalty and, in each class, the tilt times a covariance whose weights
+are those of the rows: sum_i c_i (x_i - mean)(x_i - mean)', c_i = |tilt| w_i. A steep price, and any
+price once the classes are told apart, puts the weight on a few rows, and S with the lines
+sqrt(c_i) (x_i - mean) tells all that S'S would, at the size of those rows. A diagonal stands for
+the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from toprank._numerics import FloatArray
+from toprank.objective.data import LabelledData
+from toprank.objective.sampled import heaviest_rows
+
+#: Curvature, as a share of all of it, that the rows left out may make.
+_LEFT_OUT = 1e-4
+#: The share of all curvature that the rows must make: a diagonal tells the others' well enough.
+_TELLING = 0.5
+
+
+@dataclass(frozen=True)
+class CurvedRows:
+    """S'S of some rows, and a diagonal for what it leaves out of a Hessian.
+
+    Parameters
+    ----------
+    rows : array or CSR matrix of shape (m, d)
+    root : array of shape (m,)
+        Square roots of c_i.
+    members : array of shape (m, 2)
+        One where a row is of a class.
+    means : array of shape (2, d)
+        What is taken off the rows of each class.
+    rest : array of shape (d,)
+        The diagonal, without the penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.objective.curved_rows import CurvedRows
+    >>> rows = np.array([[1.0, 0.0], [3.0, 2.0]])
+    >>> found = CurvedRows(rows, np.ones(2), np.ones((2, 1)), rows[:1], np.zeros(2))
+    >>> found.times(np.array([1.0, 1.0])).tolist()
+    [0.0, 4.0]
+    >>> found.adjoint(np.array([5.0, 1.0])).tolist(), found.gram(np.ones(2)).tolist()
+    ([2.0, 2.0], [[0.0, 0.0], [0.0, 8.0]])
+    """
+
+    rows: Any
+    root: FloatArray
+    members: FloatArray
+    means: FloatArray
+    rest: FloatArray
+
+    def times(self, v: FloatArray) -> FloatArray:
+        """Return S @ v."""
+        found: FloatArray = self.root * (self.rows @ v - self.members @ (self.means @ v))
+        return found
+
+    def adjoint(self, u: FloatArray) -> FloatArray:
+        """Return S.T @ u."""
+        weighed = self.root * u
+        found: FloatArray = self.rows.T @ weighed - (weighed @ self.members) @ self.means
+        return found
+
+    def gram(self, scale: FloatArray) -> FloatArray:
+        """Return S diag(scale)^2 S'."""
+        if sparse.issparse(self.rows):
+            scaled = self.rows @ sparse.diags_array(scale)
+            products = (scaled @ scaled.T).toarray()
+        else:
+            scaled = self.rows * scale
+            products = scaled @ scaled.T
+        centres = self.means * scale
+        crossed = (scaled @ centres.T) @ self.members.T
+        products -= crossed
+        products -= crossed.T
+        products += self.members @ (centres @ centres.T) @ self.members.T
+        products *= self.root[:, None]
+        products *= self.root
+        found: FloatArray = products
+        return found
+
+
+def curved_rows(
+    data: LabelledData, slopes: FloatArray, tilts: tuple[float, float], most: int
+) -> CurvedRows | None:
+    """Return the heaviest rows; None where all that may be taken make little of the curvature.
+
+    Parameters
+    ----------
+    data : LabelledData
+    slopes : array of shape (n,)
+        The gradient in the scores: less the weight for a positive, the weight for a negative.
+    tilts : pair of floats
+        Those of the positives and the negatives.
+    most : int
+        Rows, at the most.
+    """
+    bends = np.where(slopes < 0, abs(tilts[0]), abs(tilts[1])) * np.abs(slopes)
+    total = float(bends.sum())
+    if not 0.0 < total < np.inf:
+        return None
+    found = heaviest_rows(bends, _LEFT_OUT, most)
+    chosen = np.sort(np.argpartition(bends, -most)[-most:]) if found is None else found[0]
+    bend = bends[chosen]
+    if bend.sum() < _TELLING * total:
+        return None
+    rows = data.in_units(chosen)
+    members = np.stack([slopes[chosen] < 0, slopes[chosen] > 0], axis=1).astype(np.float64)
+    masses = bend @ members
+    means = (rows.T @ (bend[:, None] * members)).T / np.where(masses > 0, masses, 1.0)[:, None]
+    rest = max(0.0, total - float(bend.sum())) * data.column_spread() ** 2
+    return CurvedRows(rows, np.sqrt(bend), members, means, rest)

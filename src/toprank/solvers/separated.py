@@ -1,0 +1,124 @@
+"""Rows whose classes are told apart: the minimum lies far out, and a path leads there.
+
+There an objective like log sum exp falls all along a ray, and the penalty alone ends it: scores at
+the minimum grow like 1/alpha, to hundreds or thousands, while a Newton step, or the curvature that
+L-BFGS has learned, serves for changes of the scores by about one. A run from zero takes hundreds of
+iterations. Minima of larger penalties are near; and as functions of 1/alpha, then of 1/p, the
+minima become straight lines, as the same few rows hold them. So the line through two of them leads
+to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.solvers.lbfgs import lbfgs
+from toprank.solvers.result import Log, Result
+
+#: Iterations after which a run that has passed the bound below is left: L-BFGS's, others'.
+_LBFGS_PATIENCE, _PATIENCE = 30, 10
+#: How exactly the minima on the way are known, relative to the scale.
+_ON_THE_WAY = 1e-3
+#: The steepest price while the penalty comes down.
+_GENTLE = 4.0
+#: What a penalty is divided by, at first and at the most, and p multiplied by; iterations up to
+#: which a step was easy, so that the next may be longer.
+_FACTOR, _LARGEST_FACTOR, _STEEPER, _EASY = 2.0, 16.0, 2.0, 3
+
+
+def leaves(problem: Any, minimiser: object) -> dict[str, Any]:
+    """Return what makes a solver leave such rows to `along_penalties`: its argument ``leaves``.
+
+    Below ``problem.apart_below`` lie values only where the classes are told apart.
+    """
+    bound = problem.apart_below
+    if not bound > -np.inf:
+        return {}
+    patience = _LBFGS_PATIENCE if minimiser is lbfgs else _PATIENCE
+
+    def far(iteration: int, value: float) -> bool:
+        return iteration >= patience and value < bound
+
+    return {"leaves": far}
+
+
+@dataclass(frozen=True)
+class _Minimum:
+    """Where a problem of that penalty and p has its minimum, about."""
+
+    alpha: float
+    p: float
+    coef: FloatArray
+    iterations: int
+
+    def along(self, before: _Minimum, alpha: float, p: float) -> FloatArray | None:
+        """Return where the line through two minima leads; None where they are not on one line."""
+        if self.alpha == alpha == before.alpha:
+            here, there, ahead = 1 / self.p, 1 / before.p, 1 / p
+        elif self.p == p == before.p:
+            here, there, ahead = 1 / self.alpha, 1 / before.alpha, 1 / alpha
+        else:
+            return None
+        return self.coef + (ahead - here) / (here - there) * (self.coef - before.coef)
+
+
+def along_penalties(
+    problem: Any,
+    minimiser: Callable[..., Result],
+    *,
+    max_iter: int,
+    tol: float,
+    log: Log,
+) -> Result:
+    """Minimise along penalties that come down to the problem's, then along p.
+
+    The iterations are added to the log.
+    """
+    passed: list[_Minimum] = []
+    power = min(_GENTLE, problem.power)
+    alpha = max(problem.alpha, _first_penalty(problem))
+    factor, zero = _FACTOR, np.zeros(problem.size)
+    while True:
+        last = alpha == problem.alpha and power == problem.power
+        stage = problem if last else problem.eased(alpha, power)
+        start = min(_starts(passed, alpha, power), key=stage.value) if passed else zero
+        found = minimiser(
+            stage,
+            start,
+            warm=True,
+            max_iter=max(1, max_iter - len(log.history)),
+            tol=tol if last else max(tol, _ON_THE_WAY),
+            callback=log.callback,
+        )
+        log.history += found.history
+        if last or len(log.history) >= max_iter:
+            return replace(found, history=log.history, n_iter=len(log.history))
+        passed = [*passed[-1:], _Minimum(alpha, power, found.coef, found.n_iter)]
+        easy = found.n_iter <= _EASY
+        factor = min(_LARGEST_FACTOR, factor * _FACTOR) if easy else _FACTOR
+        if alpha > problem.alpha:
+            alpha = max(problem.alpha, alpha / factor)
+        else:
+            power = min(problem.power, power * _STEEPER)
+
+
+def _first_penalty(problem: Any) -> float:
+    """A penalty so large that the scores at its minimum differ by about one."""
+    zero = np.zeros(problem.size)
+    return float(np.ptp(problem.scores(problem.value_grad(zero)[1])))
+
+
+def _starts(passed: list[_Minimum], alpha: float, p: float) -> list[FloatArray]:
+    """Points near the minimum: the last one, drawn out, and where the line of the last two leads."""
+    last = passed[-1]
+    found = [last.coef]
+    if alpha < last.alpha:
+        found.append(last.coef * (last.alpha / alpha))
+    if len(passed) > 1 and (ahead := last.along(passed[0], alpha, p)) is not None:
+        found.append(ahead)
+    return found
