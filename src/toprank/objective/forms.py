@@ -8,7 +8,6 @@ and alpha at once. `problem_of` chooses the form that passes over the rows the f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -433,11 +432,6 @@ class SweptProblem(TwoClassProblem):
         return hessian
 
     @property
-    def power(self) -> float:
-        """The p of the price."""
-        return self.task.p
-
-    @property
     def apart_below(self) -> float:  # type: ignore[override]
         """Were a negative as high as a positive, that pair alone would add up to as much."""
         if self.alpha == 0 or len(self.tilts) > 1:
@@ -445,12 +439,6 @@ class SweptProblem(TwoClassProblem):
         negatives, positives = self.data.thinning.members
         of_pos, of_neg = map(abs, self.tilts[0])
         return -np.log(positives) / of_pos - np.log(negatives) / of_neg
-
-    def eased(self, alpha: float, p: float) -> SweptProblem:
-        """Return the problem with another penalty and a price of at most p."""
-        task = self.task if p >= self.power else self.task.gentler(p)
-        eased: SweptProblem = self.with_task(replace(task, alpha=alpha))
-        return eased
 
     @property
     def tells_by_rows(self) -> bool:  # type: ignore[override]

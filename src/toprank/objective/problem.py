@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -235,6 +236,16 @@ class TwoClassProblem(LinearProblem[LabelledData]):
     def on_sample(self, data: LabelledData) -> Any:
         """Return the problem on rows that stand for all."""
         return type(self)(data, self.task)
+
+    @property
+    def power(self) -> float:
+        """The p of the price; NaN if it has none."""
+        return float(self.task.p)
+
+    def eased(self, alpha: float, p: float) -> Any:
+        """Return the problem with another penalty and a price of at most p."""
+        task = self.task.gentler(p) or self.task
+        return self.with_task(replace(task, alpha=alpha))
 
     @property
     def cheap_curvature(self) -> bool:

@@ -10,7 +10,7 @@ to the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,15 +48,23 @@ def leaves(problem: Any, minimiser: object) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Minimum:
-    """Where a problem of that penalty and p has its minimum, about."""
+class Minimum:
+    """Where the minimum of a problem lies that differs by its penalty or its p, about.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.solvers.separated import Minimum
+    >>> first, second = Minimum(1.0, 4.0, np.array([2.0])), Minimum(0.5, 4.0, np.array([3.0]))
+    >>> second.along(first, 0.25, 4.0).tolist()
+    [5.0]
+    """
 
     alpha: float
     p: float
     coef: FloatArray
-    iterations: int
 
-    def along(self, before: _Minimum, alpha: float, p: float) -> FloatArray | None:
+    def along(self, before: Minimum, alpha: float, p: float) -> FloatArray | None:
         """Return where the line through two minima leads; None where they are not on one line."""
         if self.alpha == alpha == before.alpha:
             here, there, ahead = 1 / self.p, 1 / before.p, 1 / p
@@ -74,22 +82,23 @@ def along_penalties(
     max_iter: int,
     tol: float,
     log: Log,
+    passed: Sequence[Minimum] = (),
+    known: Sequence[FloatArray] = (),
 ) -> Result:
     """Minimise along penalties that come down to the problem's, then along p.
 
-    The iterations are added to the log.
+    The iterations are added to the log. ``passed`` are minima that are known, of a larger penalty
+    or a smaller p, ``known`` points that may be near the problem's own.
     """
-    passed: list[_Minimum] = []
-    power = min(_GENTLE, problem.power)
-    alpha = max(problem.alpha, _first_penalty(problem))
-    factor, zero = _FACTOR, np.zeros(problem.size)
+    ways, factor = list(passed), _FACTOR
     while True:
-        last = alpha == problem.alpha and power == problem.power
-        stage = problem if last else problem.eased(alpha, power)
-        start = min(_starts(passed, alpha, power), key=stage.value) if passed else zero
+        alpha, p = _next(problem, ways, factor)
+        last = alpha == problem.alpha and p == problem.power
+        stage = problem if last else problem.eased(alpha, p)
+        starts = [*_starts(ways, alpha, p), *(known if last else ())]
         found = minimiser(
             stage,
-            start,
+            min(starts, key=stage.value) if starts else np.zeros(problem.size),
             warm=True,
             max_iter=max(1, max_iter - len(log.history)),
             tol=tol if last else max(tol, _ON_THE_WAY),
@@ -98,13 +107,19 @@ def along_penalties(
         log.history += found.history
         if last or len(log.history) >= max_iter:
             return replace(found, history=log.history, n_iter=len(log.history))
-        passed = [*passed[-1:], _Minimum(alpha, power, found.coef, found.n_iter)]
+        ways = [*ways[-1:], Minimum(alpha, p, found.coef)]
         easy = found.n_iter <= _EASY
         factor = min(_LARGEST_FACTOR, factor * _FACTOR) if easy else _FACTOR
-        if alpha > problem.alpha:
-            alpha = max(problem.alpha, alpha / factor)
-        else:
-            power = min(problem.power, power * _STEEPER)
+
+
+def _next(problem: Any, passed: Sequence[Minimum], factor: float) -> tuple[float, float]:
+    """The next penalty and p."""
+    if not passed:
+        return max(problem.alpha, _first_penalty(problem)), min(_GENTLE, problem.power)
+    last = passed[-1]
+    if last.alpha > problem.alpha:
+        return max(problem.alpha, last.alpha / factor), last.p
+    return problem.alpha, min(problem.power, last.p * _STEEPER)
 
 
 def _first_penalty(problem: Any) -> float:
@@ -113,12 +128,14 @@ def _first_penalty(problem: Any) -> float:
     return float(np.ptp(problem.scores(problem.value_grad(zero)[1])))
 
 
-def _starts(passed: list[_Minimum], alpha: float, p: float) -> list[FloatArray]:
-    """Points near the minimum: the last one, drawn out, and where the line of the last two leads."""
+def _starts(passed: Sequence[Minimum], alpha: float, p: float) -> list[FloatArray]:
+    """Points near a minimum: the last one, drawn out, and where the line of the last two leads."""
+    if not passed:
+        return []
     last = passed[-1]
     found = [last.coef]
     if alpha < last.alpha:
         found.append(last.coef * (last.alpha / alpha))
-    if len(passed) > 1 and (ahead := last.along(passed[0], alpha, p)) is not None:
+    if len(passed) > 1 and (ahead := last.along(passed[-2], alpha, p)) is not None:
         found.append(ahead)
     return found

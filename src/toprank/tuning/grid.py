@@ -32,6 +32,8 @@ from toprank.objective import (
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.minimiser import DEFAULT_ROUNDS
 from toprank.solvers import SOLVERS, lbfgs, minimise
+from toprank.solvers.result import Log
+from toprank.solvers.separated import Minimum, along_penalties
 from toprank.tuning.together import STEPS, InverseHessian, Together
 
 #: Steps of a line from the line before it; what needs more has another Hessian.
@@ -134,9 +136,7 @@ def _solve_grid(
     settled = np.zeros(len(problems), dtype=bool)
     places = np.flatnonzero(covered)
     settled[places] = _step_together(templates, problems, coefs, inverses, places)
-    for i in map(int, np.flatnonzero(~covered)):
-        coefs[i] = _single(templates[i], problems[i], coefs[i], warm=True)
-    _walk_path(templates, width, problems, coefs, np.flatnonzero(covered & ~settled))
+    _walk_path(templates, width, problems, coefs, np.flatnonzero(~settled))
     return coefs, inverses
 
 
@@ -252,12 +252,42 @@ def _walk_path(
     the larger alpha and of the smaller p.
     """
     for i in map(int, places):
-        starts = [coefs[i]]
-        starts += [coefs[i - 1]] if i % width else []
-        starts += [coefs[i - width]] if i >= width else []
-        values = [problems[i].value(start) for start in starts] if len(starts) > 1 else [0]
-        best = starts[int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))]
-        coefs[i] = _single(templates[i], problems[i], best, warm=i > 0 or bool(np.any(best)))
+        near = [i - 1] if i % width else []
+        near += [i - width] if i >= width else []
+        starts = [coefs[i], *(coefs[k] for k in near)]
+        values = [problems[i].value(start) for start in starts] if near else [0]
+        best = int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))
+        if near and values[best] < problems[i].apart_below:
+            step = width if i >= width else 1  # p changes less than alpha does
+            passed = [
+                Minimum(problems[k].alpha, problems[k].power, coefs[k])
+                for k in (i - 2 * step, i - step)
+                if k >= (0 if step == width else i - i % width)
+            ]
+            coefs[i] = _along(templates[i], problems[i], passed, coefs[i])
+            continue
+        warm = i > 0 or bool(np.any(starts[best]))
+        coefs[i] = _single(templates[i], problems[i], starts[best], warm=warm)
+
+
+def _along(
+    template: LinearRanker,
+    problem: TwoClassProblem,
+    passed: list[Minimum],
+    start: FloatArray,
+) -> FloatArray:
+    """Solve where the classes are told apart, on the way that leads on from neighbours' minima."""
+    solver = template._solver_for(problem)
+    found = along_penalties(
+        problem,
+        SOLVERS[solver],
+        max_iter=template.max_iter or DEFAULT_ROUNDS[solver],
+        tol=template.tol,
+        log=Log(),
+        passed=passed,
+        known=[start],
+    )
+    return found.coef
 
 
 def _single(
