@@ -8,6 +8,7 @@ from scipy import sparse
 
 from toprank import PNormPush, ProperRanker
 from toprank.objective import LabelledData, ManySwept, SweptProblem, Task, problem_of
+from toprank.tuning import grid as grid_module
 from toprank.tuning.grid import fit_grid
 from toprank.tuning.together import Together
 
@@ -46,6 +47,28 @@ def test_a_fold_that_starts_near_reaches_its_own_minimum(rows):
     part = np.arange(len(y)) % 5 > 0
     fitted = fit_grid(grid, len(ALPHAS), X[part], y[part] == 1, None, whole)
     assert_solved((grid, fitted), X[part], y[part])
+
+
+@pytest.mark.parametrize("thin", [False, True])
+def test_rows_that_are_told_apart_lead_on_from_their_neighbours(thin, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 120))
+    y = (X[:, 0] + rng.normal(size=80) > 0.8).astype(int)
+    X = sparse.csr_array(X) if thin else X
+    passed = []
+    along = grid_module.along_penalties
+    monkeypatch.setattr(
+        grid_module,
+        "along_penalties",
+        lambda *a, **k: passed.append(len(k["passed"])) or along(*a, **k),
+    )
+    grid = [PNormPush(p, alpha=a, tol=1e-7) for p in (1.0, 4.0, 64.0) for a in (1.0, 0.1, 0.01)]
+    whole = fit_grid(grid, 3, X, y == 1, None)
+    assert passed
+    assert set(passed) <= {1, 2}
+    assert_solved((grid, whole), X, y)
+    part = np.arange(len(y)) % 5 > 0
+    assert_solved((grid, fit_grid(grid, 3, X[part], y[part] == 1, None, whole)), X[part], y[part])
 
 
 def test_one_hessian_serves_a_line_and_a_fold_takes_none(rows, monkeypatch):
