@@ -109,7 +109,7 @@ def fit(ranker: Any, rows: tuple[Any, Any]) -> Callable[[], Any]:
 
 
 def compare(
-    limit: float, ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int = 2
+    limit: float | None, ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int = 2
 ) -> dict[str, Any]:
     timer = time.process_time
     return report(limit, *side_by_side(ours, theirs, rounds, timer=timer, warm_up=False))
@@ -195,6 +195,25 @@ def hard_pushes(share: float, table: Path | None) -> Iterator[Line]:
         for p, limit in ((64.0, 1.5), (np.inf, 4.0)):
             ratio = compare(limit, fit(PNormPush(p), rows), fit(PNormPush(4.0), rows), 3)
             yield f"{n:,} x {d}{kind}, p = {p:g} against p = 4", ratio
+
+
+def wide_tables(share: float, table: Path | None) -> Iterator[Line]:
+    """Tables with few rows per column, where most classes can be told apart; they have no limit."""
+    makers: tuple[tuple[Any, int, int, str], ...] = (
+        (bits, 2_000, 512, " bits"),
+        (normal, 1_000, 2_000, ""),
+        (normal, 300, 5_000, ""),
+        (text, 2_000, 20_000, " hashed text"),
+    )
+    for make, n, d, kind in makers:
+        n = int(n * share)
+        rows = make(n, d)
+        name = f"{n:,} x {d:,}{kind}"
+        logistic = fit(LogisticRegression(max_iter=5000), rows)
+        found = compare(None, fit(PNormPush(4.0), rows), logistic)
+        yield f"{name}, p = 4 against LogisticRegression", found
+        found = compare(None, fit(PNormPush(64.0), rows), fit(PNormPush(4.0), rows))
+        yield f"{name}, p = 64 against p = 4", found
 
 
 def losses(share: float, table: Path | None) -> Iterator[Line]:
@@ -370,6 +389,7 @@ FIGURES = {
     "one-hot": ("sparse fits", sparse_fits),
     "text": ("sparse fits", text_fits),
     "hard-pushes": ("hard pushes", hard_pushes),
+    "wide": ("wide tables", wide_tables),
     "losses": ("other losses", losses),
     "choosing": ("choosing", choosing),
     "table": ("choosing", table_fits),
@@ -402,10 +422,11 @@ def keep(line: dict[str, Any]) -> None:
 
 
 def row_of(line: dict[str, Any]) -> str:
-    within = "yes" if line["within"] else "**no**"
+    within = {True: "yes", False: "**no**", None: "–"}[line["within"]]
+    limit = "–" if line["limit"] is None else line["limit"]
     return (
         f"| {FIGURES[line['part']][0]} | {line['figure']} | {line['ours']:.4g} | "
-        f"{line['theirs']:.4g} | {line['ratio']:.2f} | {line['limit']} | {within} | "
+        f"{line['theirs']:.4g} | {line['ratio']:.2f} | {limit} | {within} | "
         f"{line['machine']} | {line['version']}, {line['date']} |"
     )
 
