@@ -8,7 +8,7 @@ from pathlib import Path
 import toprank
 
 #: Lines of the package that say Any. Lower it when there are fewer.
-MOST_LINES = 585
+MOST_LINES = 584
 
 
 def test_the_source_does_not_say_any_more_often_than_before():

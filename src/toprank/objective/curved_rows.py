@@ -10,11 +10,11 @@ the others.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from toprank._arrays import Matrix
 from toprank._numerics import FloatArray
 from toprank.objective.data import LabelledData
 from toprank.objective.sampled import heaviest_rows
@@ -53,7 +53,7 @@ class CurvedRows:
     ([2.0, 2.0], [[0.0, 0.0], [0.0, 8.0]])
     """
 
-    rows: Any
+    rows: Matrix
     root: FloatArray
     members: FloatArray
     means: FloatArray

@@ -242,10 +242,11 @@ class TwoClassProblem(LinearProblem[LabelledData]):
         """The p of the price; NaN if it has none."""
         return float(self.task.p)
 
-    def eased(self, alpha: float, p: float) -> Any:
+    def eased(self, alpha: float, p: float) -> TwoClassProblem:
         """Return the problem with another penalty and a price of at most p."""
         task = self.task.gentler(p) or self.task
-        return self.with_task(replace(task, alpha=alpha))
+        eased: TwoClassProblem = self.with_task(replace(task, alpha=alpha))
+        return eased
 
     @property
     def cheap_curvature(self) -> bool:

@@ -52,7 +52,7 @@ class Problem(SmoothProblem, Protocol):
     """A convex function of a vector, perhaps with corners, that a solver can minimise."""
 
     #: Values that only points reach which tell the classes apart; minus infinity where none are
-    #: known to. Above it the problem can be `eased`.
+    #: known to. Otherwise it is an `EasedProblem`.
     apart_below: float
     peaked: bool
     #: Iterations that take as long as a Hessian from some of the rows and what it saves.
@@ -77,9 +77,6 @@ class Problem(SmoothProblem, Protocol):
 
     def gentler(self, p: float) -> Problem | None:
         """Return a problem that is less steep; None if this one is as gentle."""
-
-    def eased(self, alpha: float, p: float) -> Problem:
-        """Return the problem with another penalty and a price of at most p."""
 
     def smoothed(self, level: float) -> Problem:
         """Return a smooth problem that lies below and meets this one as level -> 0."""
@@ -107,6 +104,19 @@ class SteepProblem(Problem, Protocol):
 
     def hessian_ahead(self, gentler: object, coef: FloatArray) -> FloatArray:
         """Return about what the Hessian is at the minimum, from the minimum of a gentler price."""
+
+
+class EasedProblem(Problem, Protocol):
+    """A problem whose classes may be told apart."""
+
+    @property
+    def power(self) -> float:
+        """The p of the price."""
+
+    def scores(self, coef: FloatArray) -> FloatArray: ...
+
+    def eased(self, alpha: float, p: float) -> EasedProblem:
+        """Return the problem with another penalty and a price of at most p."""
 
 
 class Curved(Protocol):

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.solvers.lbfgs import lbfgs
-from toprank.solvers.result import Log, Result
+from toprank.solvers.result import EasedProblem, Log, Problem, Result
 
 #: Iterations after which a run that has passed the bound below is left: L-BFGS's, others'.
 _LBFGS_PATIENCE, _PATIENCE = 30, 10
@@ -31,7 +30,7 @@ _GENTLE = 4.0
 _FACTOR, _LARGEST_FACTOR, _STEEPER, _EASY = 2.0, 16.0, 2.0, 3
 
 
-def leaves(problem: Any, minimiser: object) -> dict[str, Any]:
+def leaves(problem: Problem, minimiser: object) -> dict[str, Callable[[int, float], bool]]:
     """Return what makes a solver leave such rows to `along_penalties`: its argument ``leaves``.
 
     Below ``problem.apart_below`` lie values only where the classes are told apart.
@@ -76,7 +75,7 @@ class Minimum:
 
 
 def along_penalties(
-    problem: Any,
+    problem: EasedProblem,
     minimiser: Callable[..., Result],
     *,
     max_iter: int,
@@ -112,7 +111,7 @@ def along_penalties(
         factor = min(_LARGEST_FACTOR, factor * _FACTOR) if easy else _FACTOR
 
 
-def _next(problem: Any, passed: Sequence[Minimum], factor: float) -> tuple[float, float]:
+def _next(problem: EasedProblem, passed: Sequence[Minimum], factor: float) -> tuple[float, float]:
     """The next penalty and p."""
     if not passed:
         return max(problem.alpha, _first_penalty(problem)), min(_GENTLE, problem.power)
@@ -122,7 +121,7 @@ def _next(problem: Any, passed: Sequence[Minimum], factor: float) -> tuple[float
     return problem.alpha, min(problem.power, last.p * _STEEPER)
 
 
-def _first_penalty(problem: Any) -> float:
+def _first_penalty(problem: EasedProblem) -> float:
     """A penalty so large that the scores at its minimum differ by about one."""
     zero = np.zeros(problem.size)
     return float(np.ptp(problem.scores(problem.value_grad(zero)[1])))

@@ -73,7 +73,7 @@ class _Way:
         self, problem: Any, start: FloatArray, warm: bool, hessian: FloatArray | None
     ) -> Result:
         minimiser, far = self.minimiser, self.far
-        known: dict[str, Any] = {}
+        known: dict[str, object] = {}
         if hessian is not None:
             known["hessian"] = hessian
         elif far and looks_ahead(problem, minimiser):
@@ -82,19 +82,19 @@ class _Way:
             start, warm = self._by_gradients(problem, start), True
         elif far and not (problem.gradients_first and minimiser is lbfgs):
             start = self._walk(problem, start)
-        result = self._run(problem, start, self.tol, warm=warm, **known)
+        result = self._run(problem, start, self.tol, {"warm": warm, **known})
         result.history = self.log.history
         result.n_iter = len(result.history)
         return result
 
     def _run(
         self,
-        problem: Any,
+        problem: Problem,
         start: FloatArray,
         tol: float,
+        settings: dict[str, object] | None = None,
         *,
         logged: bool = True,
-        **settings: Any,
     ) -> Result:
         """Run the solver; leave with what it has reached where the classes are told apart."""
         log = self.log if logged else Log()
@@ -105,7 +105,7 @@ class _Way:
             max_iter=max(1, self.max_iter - len(log.history)),
             tol=tol,
             callback=log.callback,
-            **settings,
+            **(settings or {}),
             **(leaves(problem, self.minimiser) if watched else {}),
         )
         log.history += result.history
