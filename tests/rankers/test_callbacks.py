@@ -125,6 +125,15 @@ def test_a_callback_stops_a_fit_which_keeps_what_it_has(name):
 
 
 @needs_callbacks
+def test_a_callback_stops_a_fit_in_fewer_columns():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 300)), np.arange(50) % 3 == 0
+    found = PNormPush().set_callbacks(Diary(steps=2)).fit(X, y)
+    assert found.n_iter_ == 2 and found.coef_.shape == (1, 300)
+    assert np.ptp(found.decision_function(X)) > 0
+
+
+@needs_callbacks
 @pytest.mark.parametrize(
     "name",
     ["PNormPush", "ProperRanker", "max", "PushTrees", "PushTrees, XGBoost"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,13 @@ import numpy as np
 from toprank._numerics import FloatArray
 from toprank.objective import TwoClassProblem
 from toprank.objective.highest import solve_by_highest_rows, suits
+from toprank.objective.turned import Turned
 from toprank.rankers.callbacks import STOPPED, has_callbacks, tell_step
 from toprank.solvers import SOLVERS, Result, minimise
 
 if TYPE_CHECKING:
     from toprank.objective.pairwise import PairProblem
-    from toprank.solvers.result import Problem
+    from toprank.solvers.result import Callback, Problem
 
 
 DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
@@ -70,6 +72,9 @@ class Minimiser(ABC):
 
     def _minimise(self, problem: Any) -> Result:
         start, warm = self._start(problem)
+        turned = self._turned(problem)
+        if turned is not None:
+            return self._minimise_turned(problem, turned, start, warm)
         if self.solver == "auto":
             problem = problem.lighter()
         solver = self._solver_for(problem)
@@ -81,10 +86,35 @@ class Minimiser(ABC):
                 return found
         return self._minimise_from(problem, start, solver, warm)
 
-    def _minimise_from(
-        self, problem: Any, start: FloatArray, solver: str = "lbfgs", warm: bool = False
+    def _turned(self, problem: TwoClassProblem | PairProblem) -> Turned | None:
+        """The rows in fewer columns, where nothing that is asked depends on the columns."""
+        if self.solver == "coordinate" or self.positive or not isinstance(problem, TwoClassProblem):
+            return None
+        return Turned.of(problem.data)
+
+    def _minimise_turned(
+        self, problem: TwoClassProblem, turned: Turned, start: FloatArray, warm: bool
     ) -> Result:
-        told = self.verbose or has_callbacks(self)
+        def told(iteration: int, record: Mapping[str, object], coef: FloatArray) -> None:
+            self._after_iteration(problem, iteration, record, turned.back(coef))
+
+        few = turned.problem(problem)
+        found = self._minimise_from(few, turned.into(start), self._solver_for(few), warm, told=told)
+        if found.message == STOPPED:  # by a callback, which was told of all columns
+            return found
+        gradient = turned.gradient_back(found.gradient)
+        return replace(found, coef=turned.back(found.coef), gradient=gradient)
+
+    def _minimise_from(
+        self,
+        problem: Any,
+        start: FloatArray,
+        solver: str = "lbfgs",
+        warm: bool = False,
+        told: Callback | None = None,
+    ) -> Result:
+        """``told`` is called after every iteration instead of `_after_iteration`."""
+        told = told or partial(self._after_iteration, problem)
         with overflow_is_handled():
             try:
                 return minimise(
@@ -93,7 +123,7 @@ class Minimiser(ABC):
                     SOLVERS[solver],
                     max_iter=self.max_iter or DEFAULT_ROUNDS[solver],
                     tol=self.tol,
-                    callback=partial(self._after_iteration, problem) if told else None,
+                    callback=told if self.verbose or has_callbacks(self) else None,
                     warm=warm,
                     lower=self._lower(problem),
                 )

@@ -194,6 +194,7 @@ class PairRanker(TakesCallbacks, BaseEstimator):
     positive = False
     _minimise = LinearRanker._minimise
     _minimise_from = LinearRanker._minimise_from
+    _turned = LinearRanker._turned
     _after_iteration = LinearRanker._after_iteration
     _lower = LinearRanker._lower
     _start = LinearRanker._start

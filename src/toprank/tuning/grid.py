@@ -29,6 +29,7 @@ from toprank.objective import (
     TwoClassProblem,
     problem_of,
 )
+from toprank.objective.turned import Turned
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.minimiser import DEFAULT_ROUNDS
 from toprank.solvers import SOLVERS, lbfgs, minimise
@@ -57,11 +58,14 @@ class GridFit:
         What is known of the inverse Hessians there.
     data : LabelledData
         The rows that were fitted.
+    turned : pair of Turned and GridFit, optional
+        These rows in fewer columns, and the grid fitted to them, where that was done.
     """
 
     coefs: list[FloatArray]
     inverses: _Inverses
     data: LabelledData
+    turned: tuple[Turned, GridFit] | None = None
 
     def scores(self, X: TableLike) -> FloatArray:
         """Return the scores of other rows, one line per setting, from one read of them."""
@@ -111,10 +115,26 @@ def fit_grid_to(
     near: GridFit | None = None,
 ) -> GridFit:
     """Fit every template of a grid to rows that have been looked at, wherever they lie."""
+    turned = _turned(templates, data, near)
+    if turned is not None:
+        inner = near.turned[1] if near is not None and near.turned is not None else None
+        found = fit_grid_to(templates, width, turned.data, inner)
+        return GridFit([turned.back(coef) for coef in found.coefs], [], data, (turned, found))
     problems = [problem_of(data, template._task()) for template in templates]
     with data.source.start_threads(), np.errstate(over="ignore", under="ignore", invalid="ignore"):
         coefs, inverses = _solve_grid(templates, width, problems, near)
     return GridFit(coefs, inverses, data)
+
+
+def _turned(
+    templates: Sequence[LinearRanker], data: LabelledData, near: GridFit | None
+) -> Turned | None:
+    """The rows in fewer columns, in those of the rows nearly all of which they are."""
+    if any(template.solver == "coordinate" or template.positive for template in templates):
+        return None
+    if near is not None:
+        return None if near.turned is None else near.turned[0].others(data)
+    return Turned.of(data)
 
 
 def _solve_grid(
