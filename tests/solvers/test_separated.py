@@ -76,6 +76,17 @@ def test_iterations_of_all_stages_count_towards_the_most(left):
     assert len(fit.history_) == fit.n_iter_
 
 
+@pytest.mark.parametrize("most", range(12, 60, 3))
+def test_a_path_that_is_cut_short_says_so_and_tells_of_the_problem_itself(most):
+    problem = problem_of_rows(*apart(), 64.0)
+    found = along_penalties(problem, newton, max_iter=most, tol=1e-6, log=Log())
+    assert found.n_iter == len(found.history) <= most
+    assert found.value == problem.value(found.coef)
+    small = found.gradient_norm <= 1e-6 * problem.scale
+    assert found.converged == small or found.gap <= 1e-9 * abs(found.value)
+    assert found.converged or "no convergence" in found.message
+
+
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 def test_known_minima_shorten_the_path(solver):
     X, y = apart()

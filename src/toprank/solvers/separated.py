@@ -17,7 +17,7 @@ import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.solvers.lbfgs import lbfgs
-from toprank.solvers.result import EasedProblem, Log, Problem, Result
+from toprank.solvers.result import EasedProblem, Log, Problem, Result, duality_gap
 
 #: Iterations after which a run that has passed the bound below is left: L-BFGS's, others'.
 _LBFGS_PATIENCE, _PATIENCE = 30, 10
@@ -104,11 +104,21 @@ def along_penalties(
             callback=log.callback,
         )
         log.history += found.history
-        if last or len(log.history) >= max_iter:
+        if last:
             return replace(found, history=log.history, n_iter=len(log.history))
+        if len(log.history) >= max_iter:
+            return _short_of(problem, found.coef, log)
         ways = [*ways[-1:], Minimum(alpha, p, found.coef)]
         easy = found.n_iter <= _EASY
         factor = min(_LARGEST_FACTOR, factor * _FACTOR) if easy else _FACTOR
+
+
+def _short_of(problem: EasedProblem, coef: FloatArray, log: Log) -> Result:
+    """What is known of the problem where the iterations ended on the way to it."""
+    value, gradient = problem.value_grad(coef)
+    made, gap = len(log.history), duality_gap(problem, gradient)
+    message = f"no convergence in {made} iterations"
+    return Result(coef, value, gradient, made, False, message, log.history, gap)
 
 
 def _next(problem: EasedProblem, passed: Sequence[Minimum], factor: float) -> tuple[float, float]:
