@@ -88,6 +88,19 @@ def test_other_tables_are_left_as_they_are(rows):
     assert Turned.of(LabelledData.of_arrays(rows, y)) is None
 
 
+def test_a_column_that_would_drown_the_others_keeps_all_as_they_are():
+    X, y = few_rows()
+    X[:, 5:] = 0.0
+    assert Turned.of(LabelledData.of_arrays(X, y)) is not None
+    X[:, 3] *= 1e9
+    assert Turned.of(LabelledData.of_arrays(X, y)) is None
+
+
+def test_rows_that_are_all_alike_have_nothing_to_turn():
+    X, y = few_rows()
+    assert Turned.of(LabelledData.of_arrays(np.ones_like(X), y)) is None
+
+
 FITS = {
     "p=64": PNormPush(64.0),
     "newton": PNormPush(4.0, solver="newton"),

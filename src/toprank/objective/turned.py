@@ -22,6 +22,8 @@ from toprank.objective.problem import TwoClassProblem
 _COLUMNS, _COLUMNS_PER_ROW = 256, 2
 #: The most rows, and entries, that are turned.
 _ROWS, _ENTRIES = 1000, 1 << 24
+#: How much larger than most a column may be: rounding to a row's size must leave digits to all.
+_LARGER = 1e6
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Turned:
         few = _COLUMNS_PER_ROW * data.n_rows <= d and data.n_rows <= _ROWS
         dense = isinstance(data.source, ArraySource) and not data.sparse
         if not (few and dense and d > _COLUMNS and data.entries <= _ENTRIES):
+            return None
+        spread = data.column_spread()
+        spread = spread[spread > 0]
+        if not len(spread) or not np.max(spread) <= _LARGER * np.median(spread):
             return None
         (reflectors, factors), triangle = linalg.qr(
             data.dense(np.arange(data.n_rows)).T,
