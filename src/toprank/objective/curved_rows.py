@@ -2,9 +2,9 @@
 
 The Hessian of a push is the penalty and, in each class, the tilt times a covariance whose weights
 are those of the rows: sum_i c_i (x_i - mean)(x_i - mean)', c_i = |tilt| w_i. A steep price, and any
-price once the classes are told apart, puts the weight on a few rows, and S with the lines
-sqrt(c_i) (x_i - mean) tells all that S'S would, at the size of those rows. A diagonal stands for
-the others.
+price once the classes are told apart, puts the weight on a few rows. The sum over these is S'S, for
+S with one line sqrt(c_i) (x_i - mean) per row, so that S is kept and no d x d matrix is made. A
+diagonal stands for the other rows.
 """
 
 from __future__ import annotations

@@ -433,7 +433,11 @@ class SweptProblem(TwoClassProblem):
 
     @property
     def apart_below(self) -> float:  # type: ignore[override]
-        """Were a negative as high as a positive, that pair alone would add up to as much."""
+        """The least value where a negative scores no lower than a positive, of equal weights.
+
+        That pair alone adds as much. Unequal weights may bring the value lower; then a fit only
+        takes the longer way.
+        """
         if self.alpha == 0 or len(self.tilts) > 1:
             return -np.inf
         negatives, positives = self.data.thinning.members

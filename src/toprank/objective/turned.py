@@ -28,7 +28,7 @@ _LARGER = 1e6
 
 @dataclass(frozen=True)
 class Turned:
-    """Rows in the coordinates of their span, and the way back.
+    """Rows in coordinates of the space that they span, and the way back to all columns.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Turned:
 
     @classmethod
     def of(cls, data: LabelledData) -> Turned | None:
-        """Turn dense rows in memory; None where that repays nothing."""
+        """Turn dense rows in memory; None where that saves no time, or costs digits."""
         d = data.n_features
         few = _COLUMNS_PER_ROW * data.n_rows <= d and data.n_rows <= _ROWS
         dense = isinstance(data.source, ArraySource) and not data.sparse
@@ -69,11 +69,11 @@ class Turned:
         return replace(self, data=_like(data, np.ascontiguousarray(rows.T)))
 
     def problem(self, problem: TwoClassProblem) -> TwoClassProblem:
-        """Return a problem of the rows as they were on the turned ones."""
+        """Return the same problem on the turned rows."""
         return problem_of(self.data, problem.task)
 
     def into(self, coef: FloatArray) -> FloatArray:
-        """Return coefficients, less what no row sees of them, in the turned coordinates."""
+        """Return coefficients in the turned coordinates, less the part that changes no score."""
         d = len(self.reflectors)
         turned = self._times(coef[:d, None], "T")[: self.data.n_features, 0]
         return np.append(turned, coef[d:] + self.data.units.shift(turned))

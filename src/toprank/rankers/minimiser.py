@@ -86,9 +86,14 @@ class Minimiser(ABC):
                 return found
         return self._minimise_from(problem, start, solver, warm)
 
+    @property
+    def _single_columns(self) -> bool:
+        """Whether something is asked of each column by itself: its sign, or a round of its own."""
+        return self.positive or self.solver == "coordinate"
+
     def _turned(self, problem: TwoClassProblem | PairProblem) -> Turned | None:
-        """The rows in fewer columns, where nothing that is asked depends on the columns."""
-        if self.solver == "coordinate" or self.positive or not isinstance(problem, TwoClassProblem):
+        """The rows in fewer columns; None where they are fitted as they are."""
+        if not isinstance(problem, TwoClassProblem) or self._single_columns:
             return None
         return Turned.of(problem.data)
 

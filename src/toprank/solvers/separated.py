@@ -48,7 +48,7 @@ def leaves(problem: Problem, minimiser: object) -> dict[str, Callable[[int, floa
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where the minimum of a problem lies that differs by its penalty or its p, about.
+    """About where the minimum lies, for another penalty or another p.
 
     Examples
     --------
@@ -89,12 +89,12 @@ def along_penalties(
     The iterations are added to the log. ``passed`` are minima that are known, of a larger penalty
     or a smaller p, ``known`` points that may be near the problem's own.
     """
-    ways, factor = list(passed), _FACTOR
+    minima, factor = list(passed), _FACTOR
     while True:
-        alpha, p = _next(problem, ways, factor)
+        alpha, p = _next(problem, minima, factor)
         last = alpha == problem.alpha and p == problem.power
         stage = problem if last else problem.eased(alpha, p)
-        starts = [*_starts(ways, alpha, p), *(known if last else ())]
+        starts = [*_starts(minima, alpha, p), *(known if last else ())]
         found = minimiser(
             stage,
             min(starts, key=stage.value) if starts else np.zeros(problem.size),
@@ -108,7 +108,7 @@ def along_penalties(
             return replace(found, history=log.history, n_iter=len(log.history))
         if len(log.history) >= max_iter:
             return _short_of(problem, found.coef, log)
-        ways = [*ways[-1:], Minimum(alpha, p, found.coef)]
+        minima = [*minima[-1:], Minimum(alpha, p, found.coef)]
         easy = found.n_iter <= _EASY
         factor = min(_LARGEST_FACTOR, factor * _FACTOR) if easy else _FACTOR
 

@@ -129,8 +129,8 @@ def fit_grid_to(
 def _turned(
     templates: Sequence[LinearRanker], data: LabelledData, near: GridFit | None
 ) -> Turned | None:
-    """The rows in fewer columns, in those of the rows nearly all of which they are."""
-    if any(template.solver == "coordinate" or template.positive for template in templates):
+    """The rows in fewer columns, those of ``near`` where there is one; None if left as they are."""
+    if any(template._single_columns for template in templates):
         return None
     if near is not None:
         return None if near.turned is None else near.turned[0].others(data)
