@@ -194,7 +194,7 @@ def test_a_matrix_is_a_tile_of_its_own():
 def test_the_blocks_of_a_plan_fit_into_the_memory_that_they_share(columns, size, by_column):
     plans = (
         plan_for(columns, size, by_column),
-        *(tile_plan_for(columns, size, by_column, aligned) for aligned in (True, False)),
+        *(tile_plan_for(columns, size, by_column, beside) for beside in (1, 4)),
         *(turned_plan_for(columns, size, by_column, beside) for beside in (1, 2, 4)),
     )
     for plan in plans:
@@ -206,7 +206,7 @@ def test_the_blocks_of_a_plan_fit_into_the_memory_that_they_share(columns, size,
 
 def test_a_table_of_too_many_columns_has_no_plan_for_tiles():
     with pytest.raises(ValueError, match="1025 columns; expected at most 1,024"):
-        tile_plan_for(1025, 4, True, aligned=False)
+        tile_plan_for(1025, 4, True)
 
 
 def test_rows_of_a_sparse_tile_are_not_taken_twice():

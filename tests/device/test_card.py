@@ -80,7 +80,7 @@ def test_what_the_driver_reports_is_raised():
 
 def test_more_columns_than_a_tile_holds_have_no_plan():
     with pytest.raises(ValueError, match="2000 columns; expected at most 1,024"):
-        tile_plan_for(2000, 4, True, True)
+        tile_plan_for(2000, 4, True)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

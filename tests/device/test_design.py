@@ -128,6 +128,17 @@ def test_rows_apart_in_memory_are_read_where_they_lie(device):
     assert_same(rows.sum_tilted(coef, TILTS), host.sum_tilted(coef, TILTS))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_labels_may_begin_anywhere_in_memory(weighted, device):
+    X, positive, weight = table(700, 70, dtype=np.float32, weighted=weighted)
+    host, rows = both(X, positive, weight, Units(), device)
+    by_column = torch.as_tensor(X, device=device).T.contiguous().T
+    apart = torch.as_tensor(np.append(False, positive), device=device)[1:]
+    rows = OpenBlock(Block(0, by_column, apart, rows.block.weight), rows.view)
+    coef = np.linspace(-1.0, 1.0, 70) / 7
+    assert_same(rows.sum_tilted(coef, TILTS), host.sum_tilted(coef, TILTS))
+
+
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("size", [2, 4, 8])
 def test_warps_cover_every_column_once(size, by_column):
@@ -138,14 +149,20 @@ def test_warps_cover_every_column_once(size, by_column):
         assert plan.lanes <= 32 and plan.warps * plan.teams <= 32
         assert plan.warps == 1 or plan.teams == 1  # a team of several warps waits for the block
         assert plan.shared(columns, size) <= 227 * 1024
-        for aligned in (False, True):
-            tiles = tile_plan_for(columns, size, by_column, aligned)
+        for beside in (1, 4):
+            tiles = tile_plan_for(columns, size, by_column, beside)
             if tiles is None:
                 continue
             assert tiles.rows <= tiles.threads <= 1024
             own = tiles.rows * tiles.groups // 32  # rows of a lane, whose lanes halve them
             assert own % tiles.groups == 0 and own * size in (4, 8, 16)
-            assert aligned or tiles.warps * size % tiles.copied(size, aligned) == 0
+            # the columns of a warp begin equally far from a multiple of 16 bytes
+            assert tiles.warps * size % 16 == 0
+            units = tiles.rows * size // 16  # eight of a column are turned about
+            assert units >= max(8, tiles.sharing) and units <= 32
+            # a part begins where a lane's copies, and its groups, do
+            abreast = 32 // tiles.sharing
+            assert tiles.parts(columns) == 1 or abreast % max(32 // units, tiles.groups) == 0
             assert tiles.shared(columns, size) <= 227 * 1024
 
 

@@ -86,7 +86,9 @@ class TilePlan:
     warps, resident : int
         Warps of a block, blocks that a multiprocessor should hold.
     groups : int
-        Groups of a warp's lanes, each of which takes columns of its own.
+        Groups of a warp's lanes, each of which scores columns of its own.
+    sharing : int
+        Lanes that share a column when it is summed.
     stages : int
         Tiles that shared memory has room for.
     """
@@ -95,6 +97,7 @@ class TilePlan:
     warps: int
     resident: int
     groups: int = 1
+    sharing: int = 4
     stages: int = 1
     teams: int = 1
 
@@ -103,20 +106,30 @@ class TilePlan:
         """Threads of a block."""
         return self.warps * 32
 
-    def copied(self, size: int, aligned: bool) -> int:
-        """Bytes that are copied at once: all columns of a warp begin equally far from a multiple.
+    def held(self, columns: int) -> int:
+        """Columns of a warp."""
+        abreast = self.warps * self.groups
+        return -(-columns // abreast) * self.groups
 
-        ``aligned`` says whether all columns of the table begin at a multiple of the most bytes.
-        """
-        return _PIECE if aligned else min(_PIECE, self.warps * size)
+    def parts(self, columns: int) -> int:
+        """Parts of a tile's columns, each of which is asked for when it has been summed."""
+        turns = -(-self.held(columns) * self.sharing // 32)
+        return 2 if self.stages == 1 and turns >= 4 else 1
 
     def shared(self, columns: int, size: int) -> int:
         """Bytes of shared memory that a block asks for, wherever its columns begin."""
-        abreast = self.warps * self.groups
-        held = -(-columns // abreast) * abreast
-        own = self.rows * self.groups // 32
-        sheet = (self.rows + _PIECE // size) // own * (own + 1) + own + 1
-        return held * (self.stages * self.rows * size + 16) + 8 * (self.warps + 1) * sheet
+        unit, own = _PIECE // size, self.rows * self.groups // 32
+        sheet = (self.rows + unit) // own * (own + 1) + own + 1
+        kept = (self.rows + unit) // unit * (unit + 1) * (2 if size == 2 else 1)
+        of_column = self.stages * self.rows * size + (8 if size == 2 else 16)
+        of_row = 9 * self.stages  # its label, and its weight where there are any
+        ends = 32  # two that are even
+        return (
+            self.warps * (self.held(columns) * of_column + 8 * sheet)
+            + 16 * kept
+            + of_row * self.rows
+            + ends
+        )
 
     def blocks(self, columns: int, size: int) -> int:
         """Blocks that a multiprocessor should hold."""
@@ -295,58 +308,50 @@ def _take(columns: int, size: int) -> tuple[float, int, int]:
     return found[0], -found[1], found[2]
 
 
-#: The most columns, and the plan for tables by columns of no more, by the size of an entry; of
-#: those of 16 bits, last, where every column begins at a multiple of 16 bytes.
+#: The most columns, and the plan for tables by columns of no more, by the size of an entry.
 _TILES = {
     4: (
-        (64, TilePlan(128, 4, 4)),
-        (90, TilePlan(64, 4, 5, 2)),
-        (112, TilePlan(64, 4, 4, 2)),
-        (136, TilePlan(128, 8, 2)),
-        (160, TilePlan(64, 4, 3, 2)),
-        (230, TilePlan(32, 4, 4, 4)),
-        (272, TilePlan(64, 8, 2, 2)),
-        (320, TilePlan(32, 4, 3, 4)),
-        (384, TilePlan(32, 8, 2, 4, 2)),
-        (480, TilePlan(32, 8, 2, 4)),
-        (620, TilePlan(64, 16, 1, 2)),
-        (768, TilePlan(32, 16, 1, 4, 2)),
-        (1024, TilePlan(32, 16, 1, 4)),
+        (90, TilePlan(128, 8, 2, 1, 32, 2)),
+        (130, TilePlan(128, 8, 3, 1, 16)),
+        (230, TilePlan(64, 8, 2, 1, 16)),
+        (350, TilePlan(64, 8, 2, 2, 8)),
+        (720, TilePlan(64, 16, 1, 1, 8)),
+        (1024, TilePlan(32, 16, 1, 2, 2)),
     ),
     2: (
-        (72, TilePlan(128, 4, 4, 1, 2)),
-        (112, TilePlan(128, 4, 3, 2, 2)),
-        (136, TilePlan(128, 8, 2, 1, 2)),
-        (176, TilePlan(128, 8, 2, 2, 2)),
-        (230, TilePlan(128, 8, 2, 2)),
-        (272, TilePlan(64, 8, 2, 2, 2)),
-        (310, TilePlan(128, 16, 1, 1, 2)),
-        (384, TilePlan(64, 8, 2, 4, 2)),
-        (640, TilePlan(64, 8, 2, 4)),
-        (768, TilePlan(64, 16, 1, 4, 2)),
-        (1024, TilePlan(64, 16, 1, 4)),
+        (48, TilePlan(256, 8, 3, 1, 32, 2)),
+        (72, TilePlan(256, 8, 2, 1, 32, 2)),
+        (90, TilePlan(256, 8, 3, 1, 16)),
+        (112, TilePlan(256, 8, 2, 1, 32)),
+        (144, TilePlan(256, 8, 2, 1, 16)),
+        (176, TilePlan(128, 8, 2, 1, 16, 2)),
+        (208, TilePlan(128, 8, 2, 1, 16)),
+        (275, TilePlan(128, 8, 2, 1, 8)),
+        (350, TilePlan(128, 8, 2, 1, 4)),
+        (460, TilePlan(64, 8, 2, 2, 8)),
+        (680, TilePlan(64, 8, 2, 2, 4)),
+        (900, TilePlan(64, 16, 1, 4, 8)),
+        (1024, TilePlan(64, 16, 1, 2, 4)),
     ),
 }
-_ALIGNED_TILES = (
-    (72, TilePlan(128, 4, 4, 1, 2)),
-    (90, TilePlan(128, 4, 4, 2, 2)),
-    (112, TilePlan(128, 4, 4, 2)),
-    (160, TilePlan(128, 4, 3, 2)),
-    (310, TilePlan(128, 8, 2, 2)),
-    (384, TilePlan(64, 8, 2, 4, 2)),
-    (640, TilePlan(64, 8, 2, 4)),
-    (768, TilePlan(64, 16, 1, 4, 2)),
-    (1024, TilePlan(64, 16, 1, 4)),
-)
+#: Columns up to which rows in registers take less time, by the size of an entry; fewer of 16 bits,
+#: where a lane cannot read several rows side by side.
+_FEW_FOR_TILES = {2: 36, 4: 50}
+_FEW_READ_SINGLY = 32
 #: Columns that lanes of a table by columns share without any left over.
 _EVEN = 20
 
 
-def tile_plan_for(columns: int, size: int, by_column: bool, aligned: bool) -> TilePlan | None:
-    """Return a plan for tiles in shared memory, None where rows in registers take less time."""
-    if not by_column or size == 8 or columns <= (50 if size == 4 else 36):
+def tile_plan_for(columns: int, size: int, by_column: bool, beside: int = 1) -> TilePlan | None:
+    """Return a plan for tiles in shared memory, None where rows in registers take less time.
+
+    ``beside`` is how many rows side by side may be read at once.
+    """
+    if not by_column or size == 8:
         return None
-    for most, plan in _ALIGNED_TILES if aligned and size == 2 else _TILES[size]:
+    if columns <= (_FEW_READ_SINGLY if size == 2 and beside == 1 else _FEW_FOR_TILES[size]):
+        return None
+    for most, plan in _TILES[size]:
         if columns <= most:
             return plan
     raise ValueError(f"{columns} columns; expected at most 1,024.")

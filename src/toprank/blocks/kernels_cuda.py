@@ -47,6 +47,8 @@ _WAVES = 2
 _LAUNCH_ROWS = 1 << 30
 #: Columns of sums that a block of the last kernel adds up, and its threads.
 _FINISH_COLUMNS, _FINISH_THREADS = 32, 1024
+#: Labels that a kernel may copy at once.
+_LABELS_AT_ONCE = 4
 #: CUDA's number of the attribute that lets a kernel have more than 48 KB of shared memory.
 _MOST_SHARED = 8
 #: Columns up to which a row's exponential takes long enough for one without branches, which needs
@@ -103,11 +105,11 @@ def _plan(X: Tensor, centred: bool) -> Plan | TilePlan | TurnedPlan:
     """How the threads share out a table."""
     columns, size, (by_column, stride) = int(X.shape[1]), X.element_size(), layout(X)
     room = shared_memory(X.device)
-    plan: TilePlan | TurnedPlan | None = tile_plan_for(columns, size, by_column, _begins_at(X, 16))
+    beside = next(rows for rows in (4, 2, 1) if _begins_at(X, rows * size))
+    plan: TilePlan | TurnedPlan | None = tile_plan_for(columns, size, by_column, beside)
     # rows are read several entries at a time, and no centre is subtracted from each
     begins = stride == columns and _begins_at(X, read_at_once(columns, size))
     if plan is None and (by_column or begins) and not (centred and size > 2):
-        beside = next(rows for rows in (4, 2, 1) if _begins_at(X, rows * size))
         plan = turned_plan_for(columns, size, by_column, beside)
     if plan is None or plan.shared(columns, size) > room:
         return plan_for(columns, size, by_column)
@@ -120,15 +122,15 @@ def _source_of(plan: Plan | TilePlan | TurnedPlan, X: Tensor) -> tuple[str, dict
     names = "SHIFTED(w, e)", "SCALE", "INFINITE", "SHIFTED_LOW(w)"
     shifts = dict(zip(names, SHIFTED.get(str(X.dtype), NOT_SHIFTED), strict=True))
     if isinstance(plan, TilePlan):
-        copied = plan.copied(size, _begins_at(X, 16))
         return cuda_tiles.SOURCE, {
             **shifts,
             "STAGES": plan.stages,
+            "PARTS": plan.parts(columns),
             "ROWS": plan.rows,
             "GROUPS": plan.groups,
+            "SHARED": plan.sharing,
             "BYTES": size,
-            "COPIED": copied,
-            "ALIGNED": int(_begins_at(X, copied)),
+            "ALIGNED": int(_begins_at(X, 16)),
         }
     if isinstance(plan, TurnedPlan):
         return cuda_turned.SOURCE, {
@@ -272,6 +274,8 @@ class FusedReader:
         parts = [slice(first, min(first + _LAUNCH_ROWS, n)) for first in range(0, n, _LAUNCH_ROWS)]
         grids = [min(most, -(-(part.stop - part.start) // plan.rows)) for part in parts]
         self.sums = torch.empty((sum(grids) * plan.teams, 2, columns + 1), **real)
+        if kind.data_ptr() % _LABELS_AT_ONCE:
+            kind = kind.clone()
         self.held = X, kind, log_weight, centre
         self.launches, team = [], 0
         for part, grid in zip(parts, grids, strict=True):
