@@ -239,12 +239,10 @@ class LearnRows:
         read = TrainingRows.read(frame, _without_roles(self.schema), self.target)
         facts = Preparation(self.style).describe(self.schema, read.X, read.weight)
         numbers = [c.name for c in self.schema.columns if c.kind == "number" and c.clip is None]
-        weighed = read.weight is not None
-        moments = {
-            name: Moments.of(read.X[name]) if weighed or self.style != "linear" else found
-            for name in numbers
-            for found in [facts.moments.get(name, Moments())]
-        }
+        if read.weight is None and self.style == "linear":
+            moments = {name: facts.moments[name] for name in numbers}
+        else:
+            moments = Moments.of_columns((name, read.X[name]) for name in numbers)
         return Learned(
             facts,
             moments,

@@ -7,8 +7,9 @@ of blocks merge, in any order, to the sums of the whole table.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
+from operator import add
 
 import numpy as np
 
@@ -20,6 +21,10 @@ _SHIFT = 1126
 _AT_ONCE = 1 << 25
 #: Splits a float into two halves of 26 bits (Dekker 1971).
 _SPLIT = 134217729.0
+#: Numbers of several columns that are added up together, so few that they stay in a cache.
+_TOGETHER = 1 << 16
+#: The largest exponent of a float.
+_LARGEST_POWER = 1023
 
 
 def exact_sum(terms: FloatArray) -> int:
@@ -47,19 +52,61 @@ def exact_sum(terms: FloatArray) -> int:
     return total
 
 
+def exact_sums(terms: FloatArray) -> list[int]:
+    """Return `exact_sum` of each line of a matrix.
+
+    A round takes the leading bits of every number of a line: multiples of one power of two that
+    are so few bits long that float64 adds them up without rounding. What is left of the numbers
+    goes to the next round (Rump, Ogita and Oishi 2008, algorithm 3.2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.models.moments import as_float, exact_sums
+    >>> [as_float(total) for total in exact_sums(np.array([[1e100, 1.0, -1e100], [0.5, 0.25, 0]]))]
+    [1.0, 0.75]
+    """
+    room = (terms.shape[1] + 1).bit_length()  # 2**room is at least two more than the numbers
+    totals = [0] * len(terms)
+    places, left = np.arange(len(terms)), terms
+    while True:
+        largest = np.max(np.abs(left), axis=1, initial=0.0)
+        power = np.frexp(largest)[1] + room
+        beyond = ~np.isfinite(largest) | (power > _LARGEST_POWER)
+        for line in np.flatnonzero(beyond).tolist():
+            totals[places[line]] += exact_sum(left[line])
+        goes_on = (largest > 0) & ~beyond
+        if not np.any(goes_on):
+            return totals
+        if not np.all(goes_on):
+            places, left, power = places[goes_on], left[goes_on], power[goes_on]
+        above = np.ldexp(1.0, power)[:, None]
+        leading = left + above
+        leading -= above
+        left = left - leading
+        for place, part in zip(places.tolist(), np.sum(leading, axis=1).tolist(), strict=True):
+            whole, unit = part.as_integer_ratio()  # the unit is a power of two
+            totals[place] += whole << (_SHIFT + 1 - unit.bit_length())
+
+
 def as_float(total: int) -> float:
     """Return an exact sum, rounded once."""
-    return float(Fraction(total, 1 << _SHIFT))
+    return total / (1 << _SHIFT)
 
 
 def _product(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The product of two numbers, and what rounding takes from it (Dekker's)."""
     product = a * b
-    a_high = _SPLIT * a - (_SPLIT * a - a)
-    b_high = _SPLIT * b - (_SPLIT * b - b)
-    a_low, b_low = a - a_high, b - b_high
+    a_high, a_low = _halves(a)
+    b_high, b_low = (a_high, a_low) if b is a else _halves(b)
     rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
     return product, rest
+
+
+def _halves(a: FloatArray) -> tuple[FloatArray, FloatArray]:
+    high = _SPLIT * a
+    high -= high - a
+    return high, a - high
 
 
 @dataclass(frozen=True)
@@ -94,21 +141,49 @@ class Moments:
     @classmethod
     def of(cls, numbers: FloatArray, weight: FloatArray | None = None) -> Moments:
         """Add up the numbers of a column; NaN where one is missing."""
-        there = ~np.isnan(numbers)
-        x = numbers[there]
-        if not len(x):
-            return cls(len(numbers), len(numbers))
-        w = None if weight is None else weight[there]
-        terms, rest = (x, None) if w is None else _product(w, x)
+        return cls._of_lines(numbers[None], weight)[0]
+
+    @classmethod
+    def of_columns(
+        cls, columns: Iterable[tuple[str, FloatArray]], weight: FloatArray | None = None
+    ) -> dict[str, Moments]:
+        """Add up the numbers of each of some columns, which come with their names."""
+        found: dict[str, Moments] = {}
+        held: dict[str, FloatArray] = {}
+        for name, numbers in columns:
+            held[name] = numbers
+            if len(held) * len(numbers) >= _TOGETHER:
+                found |= cls._of_held(held, weight)
+                held = {}
+        return found | cls._of_held(held, weight)
+
+    @classmethod
+    def _of_held(cls, held: dict[str, FloatArray], weight: FloatArray | None) -> dict[str, Moments]:
+        if not held:
+            return {}
+        return dict(zip(held, cls._of_lines(np.array([*held.values()]), weight), strict=True))
+
+    @classmethod
+    def _of_lines(cls, lines: FloatArray, weight: FloatArray | None) -> list[Moments]:
+        """Add up the numbers of each line of a matrix."""
+        gaps = np.isnan(lines)
+        n, missing = lines.shape[1], np.count_nonzero(gaps, axis=1)
+        low = np.min(lines, axis=1, initial=np.inf, where=~gaps)
+        high = np.max(lines, axis=1, initial=-np.inf, where=~gaps)
+        x = np.where(gaps, 0.0, lines)
+        if weight is None:
+            masses = [(n - gone) << _SHIFT for gone in missing.tolist()]
+            terms, rest = x, None
+        else:
+            masses = exact_sums(np.where(gaps, 0.0, weight))
+            terms, rest = _product(weight, x)
         square, lost = _product(terms, x)
-        total = exact_sum(terms)
-        squares = exact_sum(square) + exact_sum(lost)
+        totals, squares = exact_sums(terms), map(add, exact_sums(square), exact_sums(lost))
         if rest is not None:
-            total += exact_sum(rest)
-            squares += exact_sum(rest * x)
-        mass = len(x) << _SHIFT if w is None else exact_sum(w)
-        ends = float(np.min(x)), float(np.max(x))
-        return cls(len(numbers), len(numbers) - len(x), mass, total, squares, *ends)
+            totals = [*map(add, totals, exact_sums(rest))]
+            squares = map(add, squares, exact_sums(rest * x))
+        of_lines = missing.tolist(), masses, totals, squares, low.tolist(), high.tolist()
+        return [cls(n, *of_line) for of_line in zip(*of_lines, strict=True)]
 
     def merge(self, other: Moments) -> Moments:
         """Add the numbers of other rows."""
@@ -125,12 +200,12 @@ class Moments:
     @property
     def mean(self) -> float:
         """The mean, rounded once; NaN where nothing is there."""
-        return float(Fraction(self.total, self.weight)) if self.weight else np.nan
+        return self.total / self.weight if self.weight else np.nan
 
     @property
     def variance(self) -> float:
         """The mean square deviation, never below zero; NaN where nothing is there."""
         if not self.weight:
             return np.nan
-        mean = Fraction(self.total, self.weight)
-        return max(0.0, float(Fraction(self.squares, self.weight) - mean * mean))
+        apart = self.squares * self.weight - self.total**2
+        return max(0.0, apart / self.weight**2)

@@ -116,10 +116,7 @@ class Preparation:
         _, dates, _, texts = self._by_kind(schema)
         moments: dict[str, Moments] = {}
         if self.style == "linear":
-            moments = {
-                name: Moments.of(numbers, weight)
-                for name, numbers in self._numbers_and_parts(schema, values)
-            }
+            moments = Moments.of_columns(self._numbers_and_parts(schema, values), weight)
         return ColumnFacts(
             moments,
             frozenset(name for name in dates if _has_times(values[name])),
