@@ -209,7 +209,9 @@ def _walk_lines(
         left = np.setdiff1d(line, together[settled])
         _walk_path(templates, width, problems, coefs, left)
         for i in left[covered[left]]:  # what was known did not lead there, nor will it in a fold
-            inverses[i] = InverseHessian.of(problems[i].hessian(coefs[i], exact=False))
+            apart = problems[i].value(coefs[i]) < problems[i].apart_below
+            known = None if apart else problems[i].hessian(coefs[i], exact=False)
+            inverses[i] = None if known is None else InverseHessian.of(known)
     return coefs, inverses
 
 
@@ -235,7 +237,7 @@ def _step_line(
             inverses[i] = inverses[i - width]
         if all(inverses[i] is not None for i in line):
             return together.settled
-    _take_inverses(problems, coefs, inverses, line)
+    _take_inverses(problems, coefs, inverses, line[~together.apart])
     return _run_together(together, coefs, inverses, line, _STEPS_OF_LINE)
 
 
@@ -250,6 +252,8 @@ def _take_inverses(
     A Hessian costs many gradients, and its part that comes from the rows changes slowly along a
     line: the first steps learn how.
     """
+    if len(line) == 0:
+        return
     middle = line[len(line) // 2]
     hessian = problems[middle].hessian(coefs[middle], exact=False)
     diagonal = hessian.diagonal() - problems[middle].penalty
@@ -275,9 +279,10 @@ def _walk_path(
         near = [i - 1] if i % width else []
         near += [i - width] if i >= width else []
         starts = [coefs[i], *(coefs[k] for k in near)]
-        values = [problems[i].value(start) for start in starts] if near else [0]
+        known = bool(near) or bool(np.any(coefs[i]))
+        values = [problems[i].value(start) for start in starts] if known else [0]
         best = int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))
-        if near and values[best] < problems[i].apart_below:
+        if known and values[best] < problems[i].apart_below:
             step = width if i >= width else 1  # p changes less than alpha does
             passed = [
                 Minimum(problems[k].alpha, problems[k].power, coefs[k])
@@ -345,8 +350,7 @@ def _run_together(
     most: int,
 ) -> NDArray[np.bool_]:
     """Take steps from where settings have been evaluated, and keep where they lead."""
-    known = [inverse for i in places if (inverse := inverses[i]) is not None]
-    stepped, settled = together.run(known, most)
-    for i, coef, inverse in zip(places, stepped, known, strict=True):
-        coefs[i], inverses[i] = coef, inverse
+    stepped, settled = together.run([inverses[i] for i in places], most)
+    for i, coef in zip(places, stepped, strict=True):
+        coefs[i] = coef
     return settled

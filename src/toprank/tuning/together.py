@@ -124,24 +124,36 @@ class Together:
         """Which settings need no step (more): their gradients are within the tolerance."""
         return np.asarray(self._residual() <= self.tol)
 
+    @property
+    def apart(self) -> NDArray[np.bool_]:
+        """Which settings tell the classes apart: no inverse Hessian leads to their minima."""
+        bounds = np.array([problem.apart_below for problem in self.problems])
+        return np.asarray(self.values < bounds)
+
     def run(
-        self, inverses: Sequence[InverseHessian], most: int = STEPS
+        self, inverses: Sequence[InverseHessian | None], most: int = STEPS
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return the coefficients after so many steps, and which of them satisfy the tolerance.
 
-        The inverse Hessians, one per problem, learn from the steps.
+        The inverse Hessians, one per problem, learn from the steps. A setting without one, or that
+        tells the classes apart, takes no step.
         """
-        self.inverses = inverses
-        steps = -np.array(
-            [known.times(grad) for known, grad in zip(self.inverses, self.grads, strict=True)]
-        )
+        self.inverses = {i: known for i, known in enumerate(inverses) if known is not None}
+        steps = np.zeros_like(self.coefs)
+        for i in self._active():
+            steps[i] = -self.inverses[i].times(self.grads[i])
         for _ in range(most):
-            active = np.flatnonzero(~self.settled)
+            active = self._active()
             if len(active) == 0:
                 break
             trials = self.coefs[active] + steps[active]
             self._accept(active, steps, trials, *self._evaluate(active, trials))
         return self.coefs, self.settled
+
+    def _active(self) -> NDArray[np.intp]:
+        """The settings that take a step."""
+        open_ = ~(self.settled | self.apart)
+        return np.array([i for i in np.flatnonzero(open_) if i in self.inverses], dtype=np.intp)
 
     def _evaluate(
         self, active: NDArray[np.intp], coefs: FloatArray
