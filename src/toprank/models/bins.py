@@ -20,7 +20,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
 from toprank._arrays import AnyArray, FloatArray, JsonObject
@@ -195,9 +195,10 @@ def _tail(drawn: FloatArray, psi: float) -> float:
     return len(beyond) / len(drawn) * float(np.exp(-(psi - cut) / np.mean(beyond)))
 
 
-def just_below(value: float, tie: float = 0.0) -> float:
-    """The largest number that does not count as equal to a quantile, which is the end of a tie."""
-    return min(value - 2 * tie, float(np.nextafter(value, -np.inf)))
+def just_below(values: ArrayLike, tie: float = 0.0) -> FloatArray:
+    """The largest numbers that do not count as equal to quantiles, which are the ends of ties."""
+    ends = np.asarray(values, dtype=np.float64)
+    return np.minimum(ends - 2 * tie, np.nextafter(ends, -np.inf))
 
 
 class _Ranges(Bins):
@@ -215,7 +216,7 @@ class _Ranges(Bins):
         for j in wanted if known else ():
             pairs[known[j]] = at_most[j]
             if at_most[j] - below[j] >= _CUTS[0]:
-                pairs[just_below(known[j], entry.get("tie", 0.0))] = below[j]
+                pairs[float(just_below(known[j], entry.get("tie", 0.0)))] = below[j]
         self.edges = np.array(sorted(pairs))
         there = 1.0 - entry["missing"]
         parts = np.diff([0.0, *(pairs[edge] for edge in self.edges), 1.0]) * there

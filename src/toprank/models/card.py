@@ -316,17 +316,14 @@ def _quantiles(
     else:
         gaps = np.isnan(values)
         numbers = values[~gaps]
-    found: list[float] = []
-    at_most: list[float] = []
-    below: list[float] = []
+    found, at_most, below = np.empty((3, 0))
     if len(numbers):
         order = np.argsort(numbers, kind="stable")
         numbers, rows = numbers[order], np.cumsum(counts[~gaps][order])
         up_to = np.append(0.0, rows / rows[-1])
-        found = [float(q) + tie for q in numbers[np.searchsorted(up_to[1:], _SHARES)]]
-        lower = [just_below(q, tie) for q in found]
-        at_most, below = (
-            up_to[np.searchsorted(numbers, ends, side="right")].tolist() for ends in (found, lower)
-        )
+        found = numbers[np.searchsorted(up_to[1:], _SHARES)] + tie
+        at_most = up_to[np.searchsorted(numbers, found, side="right")]
+        below = up_to[np.searchsorted(numbers, just_below(found, tie), side="right")]
+    ends = {"quantiles": found, "at_most": at_most, "below": below}
     missing = float(np.average(gaps, weights=weight))
-    return {"missing": missing, "quantiles": found, "at_most": at_most, "below": below}
+    return {"missing": missing, **{name: shares.tolist() for name, shares in ends.items()}}

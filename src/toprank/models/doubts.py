@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank._arrays import AnyArray
 from toprank._extras import require
-from toprank._numerics import FloatArray, LongTail, find_long_tail
+from toprank._numerics import FloatArray, LongTail, find_long_tail, scramble_bits
 from toprank._text import counted, number_text
 from toprank.models import frames
 from toprank.models.columns import Column, Unreadable, as_words, number_signs, tidy_word
@@ -270,6 +270,8 @@ def find_copies_of_columns(columns: tuple[Column, ...], values: Values) -> Itera
 
 
 def _hashes(values: AnyArray) -> NDArray[np.uint64]:
+    if values.dtype == np.float64:
+        return scramble_bits(np.ascontiguousarray(values).view(np.uint64))
     hashed = require("pandas", "models").util.hash_array(values)
     return np.asarray(hashed, dtype=np.uint64)
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from toprank._arrays import AnyArray
 from toprank._extras import require
@@ -101,10 +100,10 @@ def _area_alone(column: Column, values: AnyArray, y: NDArray[np.bool_]) -> float
 
 
 def _area(numbers: AnyArray, y: NDArray[np.bool_]) -> float:
-    positive = int(np.count_nonzero(y))
-    negative = len(y) - positive
-    ranks = rankdata(numbers)
-    return float((ranks[y].sum() - positive * (positive + 1) / 2) / (positive * negative))
+    positive, negative = numbers[y], np.sort(numbers[~y])
+    below = np.searchsorted(negative, positive).sum()
+    up_to = np.searchsorted(negative, positive, side="right").sum()
+    return float((below + up_to) / 2 / (len(positive) * len(negative)))
 
 
 def _area_of_codes(codes: AnyArray, y: NDArray[np.bool_]) -> float:

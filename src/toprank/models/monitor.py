@@ -130,7 +130,7 @@ class DriftWatch:
         ends, up_to = scores["quantiles"], scores["at_most"]
         cut = float(np.interp(1 - share, self._before["shares"], ends))
         if "below" in scores:
-            ends = [*(just_below(end, scores.get("tie", 0.0)) for end in ends), *ends]
+            ends = [*just_below(ends, scores.get("tie", 0.0)), *ends]
             up_to = [*scores["below"], *up_to]
         order = np.argsort(ends, kind="stable")
         return cut, 1 - float(np.interp(cut, np.array(ends)[order], np.array(up_to)[order]))

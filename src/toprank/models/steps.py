@@ -20,7 +20,7 @@ from toprank.models.preparation import Preparation
 from toprank.models.ranker_kinds import RankerKind, RankerRequest
 from toprank.models.rows import OpenLabels, ScoredRows, TrainingRows
 from toprank.models.schema import Schema
-from toprank.models.unseen import FirstScores, UnseenScores, unseen_scores
+from toprank.models.unseen import FirstScores, ScoreRows, UnseenScores, unseen_scores
 from toprank.rankers import PushEnsemble, PushTrees
 from toprank.tuning import PChoice
 
@@ -121,9 +121,13 @@ class TableFit:
         """Scores of the training rows from fits that have not seen them."""
         seed = self.request.random_state
 
-        def fit_part(part: TrainingRows) -> Callable[[TrainingRows], FloatArray]:
-            preparation, ranker, _ = self.final(part, _for_scores(template))
-            return lambda others: ranker.decision_function(preparation.transform(others.X))
+        def fit_part(part: TrainingRows) -> tuple[ScoreRows, FloatArray]:
+            preparation, ranker, Z = self.final(part, _for_scores(template))
+
+            def score(others: TrainingRows) -> FloatArray:
+                return np.asarray(ranker.decision_function(preparation.transform(others.X)))
+
+            return score, ranker.decision_function(Z)
 
         with catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows has said it

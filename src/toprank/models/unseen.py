@@ -40,9 +40,9 @@ _ERROR_QUANTILE = 0.1
 _COMPARED = 5_000
 _CUTS = np.arange(1, 10) / 10
 
-#: Fits a ranker to some rows, and returns what scores others.
-FitPart = Callable[[TrainingRows], Callable[[TrainingRows], FloatArray]]
 ScoreRows = Callable[[TrainingRows], FloatArray]
+#: Fits a ranker to some rows, and returns what scores others, and the scores of these.
+FitPart = Callable[[TrainingRows], tuple[ScoreRows, FloatArray]]
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ def unseen_scores(
     test = test if alike is None else test[~np.isin(alike[test], alike[train])]
     if len(test) >= _ENOUGH:
         trained = rows.take(train)
-        score = fit_part(trained)
-        first = FirstScores(score(rows.take(test)), test, trained, score(trained))
+        score, of_trained = fit_part(trained)
+        first = FirstScores(score(rows.take(test)), test, trained, of_trained)
         return first.on_scale_of(lambda _: own[train], len(rows))
     try:
         folds = _folds(rows, alike, random_state)
@@ -173,9 +173,8 @@ def _folds(rows: TrainingRows, groups: AnyArray | None, random_state: int) -> li
 
 def _aligned(rows: TrainingRows, own: FloatArray, fit_part: FitPart, fold: Fold) -> FloatArray:
     """Scores of the rows held out, with the model's mean and deviation over those trained on."""
-    trained = rows.take(fold[0])
-    score = fit_part(trained)
-    return _to_scale(score(rows.take(fold[1])), score(trained), own[fold[0]])
+    score, of_trained = fit_part(rows.take(fold[0]))
+    return _to_scale(score(rows.take(fold[1])), of_trained, own[fold[0]])
 
 
 def _to_scale(scores: FloatArray, theirs: FloatArray, ours: FloatArray) -> FloatArray:
