@@ -289,7 +289,10 @@ def _walk_path(
                 for k in (i - 2 * step, i - step)
                 if k >= (0 if step == width else i - i % width)
             ]
-            coefs[i] = _along(templates[i], problems[i], passed, coefs[i])
+            starts = [coefs[i]]
+            if i >= width and i % width:  # as p changed the minimum of the larger penalty
+                starts.append(coefs[i - width] + coefs[i - 1] - coefs[i - width - 1])
+            coefs[i] = _along(templates[i], problems[i], passed, starts)
             continue
         warm = i > 0 or bool(np.any(starts[best]))
         coefs[i] = _single(templates[i], problems[i], starts[best], warm=warm)
@@ -299,7 +302,7 @@ def _along(
     template: LinearRanker,
     problem: TwoClassProblem,
     passed: list[Minimum],
-    start: FloatArray,
+    starts: list[FloatArray],
 ) -> FloatArray:
     """Solve where the classes are told apart, on the way that leads on from neighbours' minima."""
     solver = template._solver_for(problem)
@@ -310,7 +313,7 @@ def _along(
         tol=template.tol,
         log=Log(),
         passed=passed,
-        known=[start],
+        known=starts,
     )
     return found.coef
 
