@@ -79,21 +79,23 @@ class Turned:
         return np.append(turned, coef[d:] + self.data.units.shift(turned))
 
     def back(self, turned: FloatArray) -> FloatArray:
-        """Return coefficients of the columns as they were."""
-        of_rows, intercepts = np.split(turned, [self.data.n_features])
-        return np.append(self._out(of_rows), intercepts - self.data.units.shift(of_rows))
+        """Return coefficients of the columns as they were, also of several lines at once."""
+        of_rows, intercepts = np.split(np.atleast_2d(turned), [self.data.n_features], axis=1)
+        shifts = np.array([[self.data.units.shift(line)] for line in of_rows])
+        found = np.hstack([self._out(of_rows.T).T, intercepts - shifts])
+        return found.reshape(*turned.shape[:-1], -1)
 
     def gradient_back(self, gradient: FloatArray) -> FloatArray:
         """Return a gradient in the turned coordinates as one of the columns as they were."""
         of_rows, intercepts = np.split(gradient, [self.data.n_features])
         if len(intercepts) and self.data.units.centre is not None:
             of_rows = of_rows + self.data.units.centre * intercepts
-        return np.append(self._out(of_rows), intercepts)
+        return np.append(self._out(of_rows[:, None]), intercepts)
 
-    def _out(self, v: FloatArray) -> FloatArray:
-        padded = np.zeros((len(self.reflectors), 1))
-        padded[: len(v), 0] = v
-        return self._times(padded, "N")[:, 0]
+    def _out(self, columns: FloatArray) -> FloatArray:
+        padded = np.zeros((len(self.reflectors), columns.shape[1]))
+        padded[: len(columns)] = columns
+        return self._times(padded, "N")
 
     def _times(self, columns: FloatArray, transposed: str) -> FloatArray:
         """Return Q, or its transpose, times columns."""

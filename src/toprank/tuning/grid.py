@@ -119,7 +119,8 @@ def fit_grid_to(
     if turned is not None:
         inner = near.turned[1] if near is not None and near.turned is not None else None
         found = fit_grid_to(templates, width, turned.data, inner)
-        return GridFit([turned.back(coef) for coef in found.coefs], [], data, (turned, found))
+        coefs = [*turned.back(np.array(found.coefs))]
+        return GridFit(coefs, [], data, (turned, found))
     problems = [problem_of(data, template._task()) for template in templates]
     with data.source.start_threads(), np.errstate(over="ignore", under="ignore", invalid="ignore"):
         coefs, inverses = _solve_grid(templates, width, problems, near)
