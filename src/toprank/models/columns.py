@@ -71,6 +71,8 @@ def as_numbers(values: np.ndarray) -> FloatArray:
         raise Unreadable("expected numbers, got complex ones")
     else:
         numbers = _words_as_numbers(values)
+    if (np.abs(numbers) <= LARGEST_SIZE).all():  # none is missing: a column of many, most often
+        return numbers
     numbers = np.where(np.isfinite(numbers), numbers, np.nan)
     huge = np.abs(numbers) > LARGEST_SIZE
     if np.any(huge):

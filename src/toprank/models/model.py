@@ -25,7 +25,7 @@ from toprank.models.preparation import Preparation
 from toprank.models.schema import Match, Schema, Target
 from toprank.models.sketch import SeenRows
 from toprank.models.storage import save
-from toprank.models.together import Together, groups_on_card
+from toprank.models.together import ShownValues, Together, groups_on_card
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -118,10 +118,10 @@ def per_column(parts: FloatArray, owner: NDArray[np.intp], n_columns: int) -> Fl
     return out
 
 
-def column_texts(values: np.ndarray) -> list[str]:
+def column_texts(values: np.ndarray) -> Sequence[str]:
     """Return the values of a column for people to read; a missing one is the empty word."""
     if values.dtype.kind == "f":
-        return ["" if np.isnan(value) else number_text(value) for value in values.tolist()]
+        return ShownValues(values, lambda x: "" if np.isnan(x) else number_text(float(x)))
     if values.dtype.kind == "M":
         words = np.datetime_as_string(values, unit="s").tolist()
         there = ["" if word == "NaT" else word for word in words]

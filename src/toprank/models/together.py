@@ -6,7 +6,8 @@ the other a large negative one. Each contribution alone then means nothing; thei
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -90,6 +91,28 @@ def groups_on_card(card: Mapping[str, object], names: Sequence[str]) -> list[Gro
             known.difference_update(columns)
             groups.append(tuple(columns))
     return groups
+
+
+class ShownValues(Sequence[str]):
+    """The values of a column as words, each made when it is asked for.
+
+    Of many columns few are shown: those that say most of a row.
+
+    Examples
+    --------
+    >>> from toprank.models.together import ShownValues
+    >>> ShownValues([1.0, 2.5], "{:.2f}".format)[1]
+    '2.50'
+    """
+
+    def __init__(self, values: Sequence[object] | np.ndarray, word_of: Callable[..., str]):
+        self._values, self._word_of = values, word_of
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._word_of(self._values[place])
 
 
 class Together:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from toprank.models.columns import Column
 from toprank.models.doubts import long_tails
 from toprank.models.rows import TrainingRows, drop_zero_weight, learn_table
 from toprank.models.schema import Schema, Target
-from toprank.models.together import Together, find_together
+from toprank.models.together import ShownValues, Together, find_together
 from toprank.report.subjects import row_names
 from toprank.tuning import folds_of
 
@@ -113,10 +113,9 @@ class Table:
         groups = find_together(self.schema.columns, self.rows.X)
         return Together(self.schema.names, groups)
 
-    def words(self, column: Column, rows: NDArray[np.intp]) -> list[str]:
+    def words(self, column: Column, rows: NDArray[np.intp]) -> ShownValues:
         """The values of a column in some rows, as they are shown."""
-        values = self.rows.X[column.name][rows]
-        return [word_of(column.kind, value) for value in values]
+        return ShownValues(self.rows.X[column.name][rows], partial(word_of, column.kind))
 
 
 def word_of(kind: str, value: Any) -> str:
