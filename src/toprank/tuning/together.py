@@ -20,6 +20,7 @@ from toprank.objective import ManySwept
 
 if TYPE_CHECKING:
     from toprank.blocks import BlockSource
+    from toprank.objective import TwoClassProblem
     from toprank.objective.pointwise import PointwiseProblem
 
 #: Steps that settings take together, at the most.
@@ -112,7 +113,7 @@ class Together:
         The largest entry of a gradient that counts as settled.
     """
 
-    def __init__(self, problems: Sequence[object], starts: FloatArray, tol: float):
+    def __init__(self, problems: Sequence[TwoClassProblem], starts: FloatArray, tol: float):
         self.problems = problems
         self.tol = tol
         self.swept = all(map(ManySwept.supports, problems))
