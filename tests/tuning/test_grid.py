@@ -71,6 +71,18 @@ def test_rows_that_are_told_apart_lead_on_from_their_neighbours(thin, monkeypatc
     assert_solved((grid, fit_grid(grid, 3, X[part], y[part] == 1, None, whole)), X[part], y[part])
 
 
+def test_a_fold_of_rows_told_apart_neither_walks_from_the_whole_nor_steps_together(monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 120))
+    y = (X[:, 0] + rng.normal(size=80) > 0.8).astype(int)
+    grid = [PNormPush(p, alpha=1e-3, tol=1e-7) for p in (1.0, 4.0)]
+    whole = fit_grid(grid, 1, X, y == 1, None)
+    monkeypatch.setattr(grid_module, "_single", lambda *a, **k: pytest.fail("it walks from there"))
+    monkeypatch.setattr(Together, "_accept", lambda *a: pytest.fail("it steps together"))
+    part = np.arange(len(y)) % 5 > 0
+    assert_solved((grid, fit_grid(grid, 1, X[part], y[part] == 1, None, whole)), X[part], y[part])
+
+
 def test_one_hessian_serves_a_line_and_a_fold_takes_none(rows, monkeypatch):
     X, y = rows
     taken = []
