@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import linalg, optimize
@@ -55,14 +56,15 @@ def lbfgs(
     callback: Callback | None = None,
     warm: bool = False,
     hessian_first: bool = False,
-    hessian: FloatArray | None = None,
+    hessian: FloatArray | Curved | None = None,
     leaves: Callable[[int, float], bool] | None = None,
 ) -> Result:
     """Minimise until the largest gradient entry is at most tol times the problem's scale.
 
     ``hessian_first`` takes a Hessian at the start even where the problem would try gradients first;
-    ``hessian`` is one that is known already. ``leaves`` says of an iteration and a value whether
-    another way to the minimum is to be taken from there.
+    ``hessian`` is one that is known already, or the curvature of rows that stands for it.
+    ``leaves`` says of an iteration and a value whether another way to the minimum is to be taken
+    from there.
     """
     log = Log(callback)
     coef, message = start, f"no convergence in {max_iter} L-BFGS iterations"
@@ -265,10 +267,10 @@ class _Coordinates:
 
 
 def _coordinates(
-    problem: Problem, coef: FloatArray, reshape: bool, hessian: FloatArray | None = None
+    problem: Problem, coef: FloatArray, reshape: bool, hessian: Any = None
 ) -> _Coordinates:
     if reshape and problem.size > ROUND_UP_TO:
-        curved = problem.curved_rows(coef)  # type: ignore[attr-defined]
+        curved = problem.curved_rows(coef) if hessian is None else hessian  # type: ignore[attr-defined]
         found = None if curved is None else _by_rows(curved, problem.penalty)
         if found is not None:
             return found

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank.solvers.lbfgs import lbfgs
+from toprank.solvers.lbfgs import ROUND_UP_TO, lbfgs
 from toprank.solvers.result import EasedProblem, Log, Problem, Result, duality_gap
 
 #: Iterations after which a run that has passed the bound below is left: L-BFGS's, others'.
@@ -27,7 +28,7 @@ _ON_THE_WAY = 1e-3
 _GENTLE = 4.0
 #: What a penalty is divided by, at first and at the most, and p multiplied by; iterations up to
 #: which a step was easy, so that the next may be longer.
-_FACTOR, _LARGEST_FACTOR, _STEEPER, _EASY = 2.0, 16.0, 2.0, 3
+_FACTOR, _LARGEST_FACTOR, _STEEPER, _EASY = 2.0, 16.0, 4.0, 3
 
 
 def leaves(problem: Problem, minimiser: object) -> dict[str, Callable[[int, float], bool]]:
@@ -95,6 +96,10 @@ def along_penalties(
         last = alpha == problem.alpha and p == problem.power
         stage = problem if last else problem.eased(alpha, p)
         starts = [*_starts(minima, alpha, p), *(known if last else ())]
+        curvature = {}
+        if minima and minimiser is lbfgs:
+            near = problem.eased(minima[-1].alpha, minima[-1].p)
+            curvature["hessian"] = curvature_of(stage, near, minima[-1].coef)
         found = minimiser(
             stage,
             min(starts, key=stage.value) if starts else np.zeros(problem.size),
@@ -102,6 +107,7 @@ def along_penalties(
             max_iter=max(1, max_iter - len(log.history)),
             tol=tol if last else max(tol, _ON_THE_WAY),
             callback=log.callback,
+            **curvature,
         )
         log.history += found.history
         if last:
@@ -111,6 +117,17 @@ def along_penalties(
         minima = [*minima[-1:], Minimum(alpha, p, found.coef)]
         easy = found.n_iter <= _EASY
         factor = min(_LARGEST_FACTOR, factor * _FACTOR) if easy else _FACTOR
+
+
+def curvature_of(problem: Any, near: Any, coef: FloatArray) -> Any:
+    """Return the curvature of the rows that hold the minimum of a problem nearby, for L-BFGS.
+
+    Where a line leads from there, one or two of them may weigh more than all others. None where
+    L-BFGS takes a Hessian, or no rows tell of one.
+    """
+    if problem.size <= ROUND_UP_TO or not problem.tells_by_rows:
+        return None
+    return problem.curved_rows(coef, near)
 
 
 def _short_of(problem: EasedProblem, coef: FloatArray, log: Log) -> Result:

@@ -13,7 +13,7 @@ stands, and so is every objective that cannot step together, or has too many coe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ from toprank.rankers.base import LinearRanker
 from toprank.rankers.minimiser import DEFAULT_ROUNDS
 from toprank.solvers import SOLVERS, lbfgs, minimise
 from toprank.solvers.result import Log
-from toprank.solvers.separated import Minimum, along_penalties
+from toprank.solvers.separated import Minimum, along_penalties, curvature_of
 from toprank.tuning.together import STEPS, InverseHessian, Together
 
 #: Steps of a line from the line before it; what needs more has another Hessian.
@@ -268,15 +268,17 @@ def _walk_path(
 ) -> None:
     """Solve the problems at some places of the grid, one after the other, in place.
 
-    Each starts from the best of what stands there and the solutions of its two neighbours, of
-    the larger alpha and of the smaller p.
+    Each starts from the best of what stands there, the solutions of its two neighbours, of the
+    larger alpha and of the smaller p, and where these lead on.
     """
     for i in map(int, places):
         near = [i - 1] if i % width else []
         near += [i - width] if i >= width else []
-        starts = [coefs[i], *(coefs[k] for k in near)]
-        values = [problems[i].value(start) for start in starts] if near else [0]
+        starts = [(i, coefs[i]), *((k, coefs[k]) for k in near)]
+        starts += _ahead(problems, coefs, i, width)
+        values = [problems[i].value(start) for _, start in starts] if near else [0]
         best = int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))
+        k, start = starts[best]
         if near and values[best] < problems[i].apart_below:
             step = width if i >= width else 1  # p changes less than alpha does
             passed = [
@@ -286,8 +288,23 @@ def _walk_path(
             ]
             coefs[i] = _along(templates[i], problems[i], passed, coefs[i])
             continue
-        warm = i > 0 or bool(np.any(starts[best]))
-        coefs[i] = _single(templates[i], problems[i], starts[best], warm=warm)
+        warm = i > 0 or bool(np.any(start))
+        coefs[i] = _single(templates[i], problems[i], start, (problems[k], coefs[k]), warm=warm)
+
+
+def _ahead(
+    problems: Sequence[TwoClassProblem], coefs: Sequence[FloatArray], i: int, width: int
+) -> Iterator[tuple[int, FloatArray]]:
+    """Yield where the lines through two solutions before a place lead, after the nearer place."""
+    for step, first in ((1, i - i % width), (width, 0)):
+        if i - 2 * step >= first and np.isfinite(problems[i].power):
+            before, last = (
+                Minimum(problems[k].alpha, problems[k].power, coefs[k])
+                for k in (i - 2 * step, i - step)
+            )
+            ahead = last.along(before, problems[i].alpha, problems[i].power)
+            if ahead is not None:
+                yield i - step, ahead
 
 
 def _along(
@@ -311,12 +328,20 @@ def _along(
 
 
 def _single(
-    template: LinearRanker, problem: TwoClassProblem, start: FloatArray, warm: bool
+    template: LinearRanker,
+    problem: TwoClassProblem,
+    start: FloatArray,
+    near: tuple[TwoClassProblem, FloatArray],
+    warm: bool,
 ) -> FloatArray:
+    """Solve one problem from a start; ``near`` are a problem nearby and about its minimum."""
     solver = template._solver_for(problem)
     rounds = template.max_iter or DEFAULT_ROUNDS[solver]
     if solver == "lbfgs" and warm and problem.smooth:  # gradients have been tried
-        return lbfgs(problem, start, max_iter=rounds, tol=template.tol, hessian_first=True).coef
+        known = curvature_of(problem, *near)
+        return lbfgs(
+            problem, start, max_iter=rounds, tol=template.tol, hessian_first=True, hessian=known
+        ).coef
     return minimise(
         problem, start, SOLVERS[solver], max_iter=rounds, tol=template.tol, warm=warm
     ).coef
