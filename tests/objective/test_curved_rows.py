@@ -62,7 +62,7 @@ def test_the_weights_of_another_problem_are_taken_where_it_is_named():
     problem, coef = problem_of_rows(p=8.0)
     gentler = problem.eased(1.0, 4.0)
     slopes = gentler.row_slopes(coef)
-    asked = curved_rows(problem.data, slopes, problem.tilts[0], 60, problem.alpha)
+    asked = curved_rows(problem.data, slopes, problem.tilts[0], 60, gentler.alpha)
     found = problem.curved_rows(coef, gentler)
     np.testing.assert_array_equal(found.root, asked.root)
 

@@ -449,11 +449,14 @@ class SweptProblem(TwoClassProblem):
     def curved_rows(self, coef: FloatArray, of: SweptProblem | None = None) -> CurvedRows | None:
         """Return the curvature of the heaviest rows, without the penalty.
 
-        The weights of the rows are those of another problem ``of`` the same rows where it is given.
+        The weights of the rows are those of another problem ``of`` the same rows where it is given:
+        then rows that bend it less than its own penalty hardly hold its minimum.
         """
         most = _CURVED_ROWS if self.data.sparse else min(_CURVED_ROWS, _CURVED_ENTRIES // self.size)
-        slopes = (of or self).row_slopes(coef)
-        return curved_rows(self.data, slopes, self.tilts[0], max(1, most), self.alpha)
+        weighing = of or self
+        alpha = max(self.alpha, weighing.alpha)
+        slopes = weighing.row_slopes(coef)
+        return curved_rows(self.data, slopes, self.tilts[0], max(1, most), alpha)
 
     def bound_of_largest(self, coef: FloatArray) -> float:
         """Return a lower bound on the minimum of the largest height, of one end, from weights.

@@ -28,7 +28,7 @@ _ON_THE_WAY = 1e-3
 _GENTLE = 4.0
 #: What a penalty is divided by, at first and at the most, and p multiplied by; iterations up to
 #: which a step was easy, so that the next may be longer.
-_FACTOR, _LARGEST_FACTOR, _STEEPER, _EASY = 2.0, 16.0, 4.0, 3
+_FACTOR, _LARGEST_FACTOR, _STEEPER, _EASY = 2.0, 16.0, 2.0, 3
 
 
 def leaves(problem: Problem, minimiser: object) -> dict[str, Callable[[int, float], bool]]:

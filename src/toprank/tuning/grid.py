@@ -286,7 +286,8 @@ def _walk_path(
                 for k in (i - 2 * step, i - step)
                 if k >= (0 if step == width else i - i % width)
             ]
-            coefs[i] = _along(templates[i], problems[i], passed, coefs[i])
+            known = [start for _, start in starts]
+            coefs[i] = _along(templates[i], problems[i], passed, known)
             continue
         warm = i > 0 or bool(np.any(start))
         coefs[i] = _single(templates[i], problems[i], start, (problems[k], coefs[k]), warm=warm)
@@ -295,23 +296,28 @@ def _walk_path(
 def _ahead(
     problems: Sequence[TwoClassProblem], coefs: Sequence[FloatArray], i: int, width: int
 ) -> Iterator[tuple[int, FloatArray]]:
-    """Yield where the lines through two solutions before a place lead, after the nearer place."""
-    for step, first in ((1, i - i % width), (width, 0)):
-        if i - 2 * step >= first and np.isfinite(problems[i].power):
-            before, last = (
-                Minimum(problems[k].alpha, problems[k].power, coefs[k])
-                for k in (i - 2 * step, i - step)
-            )
-            ahead = last.along(before, problems[i].alpha, problems[i].power)
-            if ahead is not None:
-                yield i - step, ahead
+    """Yield where solutions before a place lead, each after the place that is nearest.
+
+    Where the classes are told apart, a solution is nearly a part that 1/alpha stretches, and a part
+    that depends on p.
+    """
+    above = i - width
+    if above >= 0 and i % width:
+        yield above, coefs[above] + (coefs[i - 1] - coefs[above - 1])
+    if above >= width and np.isfinite(problems[i].power):
+        before, last = (
+            Minimum(problems[k].alpha, problems[k].power, coefs[k]) for k in (above - width, above)
+        )
+        ahead = last.along(before, problems[i].alpha, problems[i].power)
+        if ahead is not None:
+            yield above, ahead
 
 
 def _along(
     template: LinearRanker,
     problem: TwoClassProblem,
     passed: list[Minimum],
-    start: FloatArray,
+    known: list[FloatArray],
 ) -> FloatArray:
     """Solve where the classes are told apart, on the way that leads on from neighbours' minima."""
     solver = template._solver_for(problem)
@@ -322,7 +328,7 @@ def _along(
         tol=template.tol,
         log=Log(),
         passed=passed,
-        known=[start],
+        known=known,
     )
     return found.coef
 
