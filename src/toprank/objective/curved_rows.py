@@ -10,7 +10,6 @@ diagonal stands for the other rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -104,10 +103,11 @@ class CurvedRows:
             rows = self._dense_rows(scale, np.float64)
         return np.asarray(rows @ rows.T, dtype=np.float64)
 
-    def _dense_rows(self, scale: FloatArray, dtype: type) -> Any:
+    def _dense_rows(self, scale: FloatArray, dtype: type) -> np.ndarray:
         """S diag(scale)."""
-        given: Any = self.rows
-        rows = (given.toarray() if sparse.issparse(given) else given).astype(dtype)
+        thin = sparse.issparse(self.rows)
+        given = sparse.csr_array(self.rows).toarray() if thin else np.asarray(self.rows)
+        rows: np.ndarray = given.astype(dtype)
         rows -= self.members.astype(dtype) @ self.means.astype(dtype)
         rows *= scale.astype(dtype)
         rows *= self.root.astype(dtype)[:, None]

@@ -149,9 +149,8 @@ class PointwiseProblem(TwoClassProblem):
         hessian[np.diag_indices(self.size)] += self.penalty
         return hessian
 
-    def lighter(self) -> PointwiseProblem:
-        found: PointwiseProblem = self.without_zeros()
-        return found
+    def lighter(self) -> TwoClassProblem:
+        return self.without_zeros()
 
     def scores(self, coef: FloatArray) -> FloatArray:
         return self.data.scores(coef[:-1]) + coef[-1]

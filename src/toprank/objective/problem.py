@@ -240,7 +240,7 @@ class TwoClassProblem(LinearProblem[LabelledData]):
         """Return the problem on rows that stand for all."""
         return type(self)(data, self.task)
 
-    def without_zeros(self) -> Any:
+    def without_zeros(self) -> TwoClassProblem:
         """Return the problem on wide rows that are mostly zero, stored without their zeros.
 
         It takes hundreds of gradients: there it pays within the first few.

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import linalg, optimize
@@ -267,15 +266,18 @@ class _Coordinates:
 
 
 def _coordinates(
-    problem: Problem, coef: FloatArray, reshape: bool, hessian: Any = None
+    problem: Problem, coef: FloatArray, reshape: bool, hessian: FloatArray | Curved | None = None
 ) -> _Coordinates:
     if reshape and problem.size > ROUND_UP_TO:
-        curved = problem.curved_rows(coef) if hessian is None else hessian  # type: ignore[attr-defined]
-        found = None if curved is None else _by_rows(curved, problem.penalty)
+        curved = hessian
+        if hessian is None:
+            curved = problem.curved_rows(coef)  # type: ignore[attr-defined]
+        square = curved is None or isinstance(curved, np.ndarray)
+        found = None if square else _by_rows(curved, problem.penalty)  # type: ignore[arg-type]
         if found is not None:
             return found
     elif reshape:
-        known = problem.hessian(coef, exact=False) if hessian is None else hessian
+        known = hessian if isinstance(hessian, np.ndarray) else problem.hessian(coef, exact=False)
         factor = _round_factor(known)
         if factor is not None:
             # a step that overflows is seen by its value, and taken back
