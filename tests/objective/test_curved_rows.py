@@ -8,14 +8,14 @@ from toprank.objective import LabelledData, SweptProblem, Task
 from toprank.objective.curved_rows import curved_rows
 
 
-def problem_of_rows(kind="dense", p=4.0, end="top", n=60, d=9, weighted=False):
+def problem_of_rows(kind="dense", p=4.0, end="top", n=60, d=9, weighted=False, alpha=0.1):
     rng = np.random.default_rng(5)
     X = np.where(rng.random((n, d)) < 0.4, rng.normal(size=(n, d)), 0.0)
     X = X.astype(np.float32) if kind == "float32" else X
     X = sparse.csr_array(X) if kind == "sparse" else X
     weight = rng.integers(1, 4, size=n).astype(float) if weighted else None
     data = LabelledData.of_arrays(X, rng.random(n) < 0.3, weight)
-    return SweptProblem(data, Task.build(p=p, alpha=0.1, end=end)), rng.normal(size=d)
+    return SweptProblem(data, Task.build(p=p, alpha=alpha, end=end)), rng.normal(size=d)
 
 
 def as_matrix(curved, d):
@@ -26,7 +26,7 @@ def as_matrix(curved, d):
 @pytest.mark.parametrize("end", ["top", "bottom"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_all_rows_make_the_hessian(kind, end, weighted):
-    problem, coef = problem_of_rows(kind, end=end, weighted=weighted)
+    problem, coef = problem_of_rows(kind, end=end, weighted=weighted, alpha=1e-4)
     S = as_matrix(problem.curved_rows(coef), problem.size)
     hessian = problem.hessian(coef) - problem.alpha * np.eye(problem.size)
     np.testing.assert_allclose(S.T @ S, hessian, atol=2e-3 * np.max(np.diag(hessian)))
@@ -39,7 +39,32 @@ def test_products_are_those_of_one_matrix(kind):
     S, rng = as_matrix(curved, problem.size), np.random.default_rng(1)
     u, scale = rng.normal(size=len(S)), rng.random(problem.size)
     np.testing.assert_allclose(curved.adjoint(u), S.T @ u, atol=1e-12)
-    np.testing.assert_allclose(curved.gram(scale), (S * scale**2) @ S.T, atol=1e-12)
+    products = (S * scale**2) @ S.T
+    np.testing.assert_allclose(curved.gram(scale), products, atol=1e-6 * np.max(products))
+    scale *= 1e4  # too much for single precision
+    products = (S * scale**2) @ S.T
+    np.testing.assert_allclose(curved.gram(scale), products, atol=1e-12 * np.max(products))
+
+
+def test_rows_that_bend_it_less_than_the_penalty_are_left_to_the_diagonal():
+    few, coef = problem_of_rows(p=16.0, n=400, alpha=1.0)
+    many, _ = problem_of_rows(p=16.0, n=400, alpha=1e-4)
+    of_few, of_many = few.curved_rows(coef), many.curved_rows(coef)
+    size = np.sum(few.data.column_spread() ** 2)
+    assert len(of_few.root) < len(of_many.root)
+    assert np.min(of_few.root) ** 2 * size > 1.0
+    assert np.sum(of_few.root**2) + np.max(of_few.rest / few.data.column_spread() ** 2) == (
+        pytest.approx(1.0 + 16.0)
+    )
+
+
+def test_the_weights_of_another_problem_are_taken_where_it_is_named():
+    problem, coef = problem_of_rows(p=8.0)
+    gentler = problem.eased(1.0, 4.0)
+    slopes = gentler.row_slopes(coef)
+    asked = curved_rows(problem.data, slopes, problem.tilts[0], 60, gentler.alpha)
+    found = problem.curved_rows(coef, gentler)
+    np.testing.assert_array_equal(found.root, asked.root)
 
 
 def test_a_steep_price_rests_on_few_rows_and_a_diagonal_stands_for_the_others():

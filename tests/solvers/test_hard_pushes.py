@@ -62,6 +62,17 @@ def test_rows_without_their_zeros_are_the_same_rows(order, dtype, bits):
     assert light.passes is data.passes
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, bool])
+def test_sparse_entries_of_another_type_are_converted_once(bits, dtype):
+    X, y = bits
+    data = LabelledData.of_arrays(sparse.csr_array(X).astype(dtype), y)
+    light = data.without_zeros()
+    assert light.source.blocks[0].X.dtype == np.float64
+    coef = np.arange(X.shape[1]) / 7.0
+    np.testing.assert_array_equal(light.scores(coef), data.scores(coef))
+    assert light.passes is data.passes
+
+
 def test_rows_that_are_not_mostly_zero_stay_as_they_are(bits):
     X, y = bits
     assert LabelledData.of_arrays(X + 1.0, y).without_zeros() is None

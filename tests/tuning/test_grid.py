@@ -83,6 +83,23 @@ def test_a_fold_of_rows_told_apart_neither_walks_from_the_whole_nor_steps_togeth
     assert_solved((grid, fit_grid(grid, 1, X[part], y[part] == 1, None, whole)), X[part], y[part])
 
 
+def test_wide_rows_lead_on_by_the_rows_that_hold_their_neighbours(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((700, 1100)) < 0.1, 1.0, 0.0)
+    y = (X[:, :10].sum(axis=1) + rng.normal(size=700) > 1.8).astype(int)
+    near = []
+    curved = SweptProblem.curved_rows
+    monkeypatch.setattr(
+        SweptProblem,
+        "curved_rows",
+        lambda self, coef, of=None: near.append(of) or curved(self, coef, of),
+    )
+    grid = [PNormPush(p, alpha=a, tol=1e-6) for p in (1.0, 4.0) for a in (0.1, 0.01, 0.001)]
+    fitted = fit_grid(grid, 3, sparse.csr_array(X), y == 1, None)
+    assert any(of is not None and of.power == 1.0 for of in near)
+    assert_solved((grid, fitted), X, y)
+
+
 def test_one_hessian_serves_a_line_and_a_fold_takes_none(rows, monkeypatch):
     X, y = rows
     taken = []

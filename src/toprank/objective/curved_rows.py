@@ -15,12 +15,18 @@ import numpy as np
 from scipy import sparse
 
 from toprank._arrays import Matrix
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
+from toprank.blocks.design import DENSE_SHARE
 from toprank.objective.data import LabelledData
 from toprank.objective.sampled import heaviest_rows
 
-#: Curvature, as a share of all of it, that the rows left out may make.
-_LEFT_OUT = 1e-4
+#: Curvature, as a share of all of it, that the rows left out may make; and what a row left out may
+#: make along its own direction, as a share of the penalty.
+_LEFT_OUT, _BESIDE_PENALTY = 1e-4, 1.0
+#: Entries up to which rows are made dense for the products of all pairs of them, and the largest
+#: of these products up to which they may have single precision.
+_DENSE_ENTRIES, _ROUNDED_UP_TO = 1 << 23, 1e6
 #: The share of all curvature that the rows must make: a diagonal tells the others' well enough.
 _TELLING = 0.5
 
@@ -59,6 +65,10 @@ class CurvedRows:
     means: FloatArray
     rest: FloatArray
 
+    @cached_property
+    def _transposed(self) -> Matrix:
+        return self.rows.T
+
     def times(self, v: FloatArray) -> FloatArray:
         """Return S @ v."""
         found: FloatArray = self.root * (self.rows @ v - self.members @ (self.means @ v))
@@ -67,17 +77,15 @@ class CurvedRows:
     def adjoint(self, u: FloatArray) -> FloatArray:
         """Return S.T @ u."""
         weighed = self.root * u
-        found: FloatArray = self.rows.T @ weighed - (weighed @ self.members) @ self.means
+        found: FloatArray = self._transposed @ weighed - (weighed @ self.members) @ self.means
         return found
 
     def gram(self, scale: FloatArray) -> FloatArray:
         """Return S diag(scale)^2 S'."""
-        if sparse.issparse(self.rows):
-            scaled = self.rows @ sparse.diags_array(scale)
-            products = (scaled @ scaled.T).toarray()
-        else:
-            scaled = self.rows * scale
-            products = scaled @ scaled.T
+        if not sparse.issparse(self.rows) or _worth_dense(self.rows):
+            return self._dense_gram(scale)
+        scaled = self.rows @ sparse.diags_array(scale)
+        products = (scaled @ scaled.T).toarray()
         centres = self.means * scale
         crossed = (scaled @ centres.T) @ self.members.T
         products -= crossed
@@ -88,9 +96,36 @@ class CurvedRows:
         found: FloatArray = products
         return found
 
+    def _dense_gram(self, scale: FloatArray) -> FloatArray:
+        """The same from dense rows; in single precision where that keeps an added one."""
+        rows = self._dense_rows(scale, np.float32)
+        if not np.max(np.einsum("ij,ij->i", rows, rows), initial=0.0) <= _ROUNDED_UP_TO:
+            rows = self._dense_rows(scale, np.float64)
+        return np.asarray(rows @ rows.T, dtype=np.float64)
+
+    def _dense_rows(self, scale: FloatArray, dtype: type) -> np.ndarray:
+        """S diag(scale)."""
+        thin = sparse.issparse(self.rows)
+        given = sparse.csr_array(self.rows).toarray() if thin else np.asarray(self.rows)
+        rows: np.ndarray = given.astype(dtype)
+        rows -= self.members.astype(dtype) @ self.means.astype(dtype)
+        rows *= scale.astype(dtype)
+        rows *= self.root.astype(dtype)[:, None]
+        return rows
+
+
+def _worth_dense(rows: sparse.csr_array) -> bool:
+    """Whether products of all pairs of rows are faster where the rows are made dense."""
+    entries = rows.shape[0] * rows.shape[1]
+    return bool(DENSE_SHARE * entries < rows.nnz and entries <= _DENSE_ENTRIES)
+
 
 def curved_rows(
-    data: LabelledData, slopes: FloatArray, tilts: tuple[float, float], most: int
+    data: LabelledData,
+    slopes: FloatArray,
+    tilts: tuple[float, float],
+    most: int,
+    alpha: float = 0.0,
 ) -> CurvedRows | None:
     """Return the heaviest rows; None where all that may be taken make little of the curvature.
 
@@ -103,11 +138,16 @@ def curved_rows(
         Those of the positives and the negatives.
     most : int
         Rows, at the most.
+    alpha : float
+        The penalty: rows that bend the objective much less than this are left out.
     """
     bends = np.where(slopes < 0, abs(tilts[0]), abs(tilts[1])) * np.abs(slopes)
     total = float(bends.sum())
     if not 0.0 < total < np.inf:
         return None
+    spread = data.column_spread() ** 2
+    telling = int(np.count_nonzero(bends * np.sum(spread) > _BESIDE_PENALTY * alpha))
+    most = min(most, max(1, telling))
     found = heaviest_rows(bends, _LEFT_OUT, most)
     chosen = np.sort(np.argpartition(bends, -most)[-most:]) if found is None else found[0]
     bend = bends[chosen]
@@ -117,5 +157,5 @@ def curved_rows(
     members = np.stack([slopes[chosen] < 0, slopes[chosen] > 0], axis=1).astype(np.float64)
     masses = bend @ members
     means = (rows.T @ (bend[:, None] * members)).T / np.where(masses > 0, masses, 1.0)[:, None]
-    rest = max(0.0, total - float(bend.sum())) * data.column_spread() ** 2
+    rest = max(0.0, total - float(bend.sum())) * spread
     return CurvedRows(rows, np.sqrt(bend), members, means, rest)

@@ -245,8 +245,10 @@ class BlockData:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _csr_of(X: np.ndarray) -> sparse.csr_array:
-    """Return a dense matrix as CSR, its entries as float64 and in the order of the rows."""
+def _csr_of(X: Matrix) -> sparse.csr_array:
+    """Return a matrix as CSR, its entries as float64 and in the order of the rows."""
+    if sparse.issparse(X):
+        return sparse.csr_array(X, dtype=np.float64)
     there = X != 0
     at = np.flatnonzero(there)
     ends = np.concatenate([[0], np.cumsum(np.count_nonzero(there, axis=1))])
@@ -320,23 +322,29 @@ class LabelledData(BlockData):
         return cls(source, counts, np.array([False, True]), None, size, like)
 
     def without_zeros(self) -> LabelledData | None:
-        """Return the same rows, sparse, where that is small and much faster to read; else None.
+        """Return the same rows, sparse in float64, where small and much faster to read; else None.
 
-        Passes over them count as passes over these rows.
+        A product converts all entries of another type anew. Passes over them count as passes over
+        these rows.
         """
         source = self.source
-        if not (isinstance(source, ArraySource) and self.units.plain and not self.sparse):
+        if not (isinstance(source, ArraySource) and self.units.plain) or source.stamps:
             return None
         parts = [block.X for block in source.blocks]
-        if source.stamps or not all(type(part) is np.ndarray for part in parts):
-            return None
-        stored = sum(map(np.count_nonzero, parts)) if self.mostly_zero else self.entries
-        if stored > _LIGHT_SHARE * self.entries or 12 * stored > _LIGHT_BYTES:
+        stored = source.stored
+        if self.sparse:
+            slow = parts[0].dtype != np.float64
+        else:
+            slow = all(type(part) is np.ndarray for part in parts) and self.mostly_zero
+            stored = sum(map(np.count_nonzero, parts)) if slow else stored
+            slow = slow and stored <= _LIGHT_SHARE * self.entries
+        if not slow or 12 * stored > _LIGHT_BYTES:
             return None
         X = sparse.csr_array(sparse.vstack([_csr_of(part) for part in parts]))
-        light = LabelledData.of_arrays(X, *self.labels, n_jobs=source.n_jobs)
-        light.passes = self.passes
-        return light
+        intercepts = self.size - self.n_features
+        found = LabelledData.of_arrays(X, *self.labels, intercepts=intercepts, n_jobs=source.n_jobs)
+        found.passes = self.passes
+        return found
 
     def _look(self, thinning: Thinning | None = None) -> tuple[Units, bool]:
         self.view = View(self.classes, self.class_weight, entries=self.entries)

@@ -22,7 +22,7 @@ from toprank.objective.max_price import MaxProblem
 from toprank.objective.node_sums import NodesProblem
 from toprank.objective.pointwise import PointwiseProblem
 from toprank.objective.priced import PricedProblem
-from toprank.objective.problem import ScoredProblem, TwoClassProblem
+from toprank.objective.problem import NARROW, ScoredProblem, TwoClassProblem
 from toprank.objective.risk import PointwiseTask, Task
 from toprank.objective.root_problem import RootProblem
 from toprank.objective.sampled import leading_moments, sampled_moments
@@ -79,8 +79,6 @@ _FACTORED_FROM = 128
 _ALIKE = 0.1
 #: Powers above which a sample on a device is itself solved on a sample first.
 _STEEP_SAMPLE = 8.0
-#: Up to this many features a Hessian is cheap enough to begin with.
-_NARROW = 100
 
 
 class SweptProblem(TwoClassProblem):
@@ -104,7 +102,7 @@ class SweptProblem(TwoClassProblem):
         lead far; many dense rows have a sample to start on.
         """
         at_hand = self.data.source.in_memory or (self.data.sparse and self.data.source.on_device)
-        if not (at_hand and len(self.tilts) == 1 and self.size > _NARROW):
+        if not (at_hand and len(self.tilts) == 1 and self.size > NARROW):
             return 0
         if self.data.sparse:
             return self.hessian_repaid_by
@@ -344,7 +342,7 @@ class SweptProblem(TwoClassProblem):
 
     def coarse(self) -> TwoClassProblem | None:
         # a GPU reads its sample in no time: a sample of that helps steep prices of wide rows alone
-        gentle = self.task.p <= _STEEP_SAMPLE or self.size <= _NARROW
+        gentle = self.task.p <= _STEEP_SAMPLE or self.size <= NARROW
         return None if gentle and self._is_device_sample else self._coarse
 
     @property
@@ -399,7 +397,7 @@ class SweptProblem(TwoClassProblem):
         return super().extremes(coef)
 
     def lighter(self) -> TwoClassProblem:
-        return _without_zeros(self)
+        return self.without_zeros()
 
     @property
     def tells_ahead(self) -> bool:  # type: ignore[override]
@@ -448,10 +446,17 @@ class SweptProblem(TwoClassProblem):
     def tells_by_rows(self) -> bool:  # type: ignore[override]
         return self.data.source.in_memory and len(self.tilts) == 1
 
-    def curved_rows(self, coef: FloatArray) -> CurvedRows | None:
-        """Return the curvature of the heaviest rows, without the penalty."""
+    def curved_rows(self, coef: FloatArray, of: SweptProblem | None = None) -> CurvedRows | None:
+        """Return the curvature of the heaviest rows, without the penalty.
+
+        The weights of the rows are those of another problem ``of`` the same rows where it is given:
+        then rows that bend it less than its own penalty hardly hold its minimum.
+        """
         most = _CURVED_ROWS if self.data.sparse else min(_CURVED_ROWS, _CURVED_ENTRIES // self.size)
-        return curved_rows(self.data, self.row_slopes(coef), self.tilts[0], max(1, most))
+        weighing = of or self
+        alpha = max(self.alpha, weighing.alpha)
+        slopes = weighing.row_slopes(coef)
+        return curved_rows(self.data, slopes, self.tilts[0], max(1, most), alpha)
 
     def bound_of_largest(self, coef: FloatArray) -> float:
         """Return a lower bound on the minimum of the largest height, of one end, from weights.
@@ -502,7 +507,7 @@ class LargestHeight(TwoClassProblem):
         return SweptProblem(self.data, task)
 
     def lighter(self) -> TwoClassProblem:
-        return _without_zeros(self)
+        return self.without_zeros()
 
     def bound_by(self, smooth: SweptProblem, coef: FloatArray) -> float:
         one_end = self.task.end != "both" and self.alpha > 0
@@ -527,17 +532,6 @@ class LargestHeight(TwoClassProblem):
         }
         asked = ends.values() if self.task.end == "both" else [ends[self.task.end]]
         return float(max(asked)) + self.cost(coef)
-
-
-def _without_zeros(problem: TwoClassProblem) -> TwoClassProblem:
-    """The problem on wide rows that are mostly zero, stored without their zeros.
-
-    A hard push takes hundreds of gradients: there it pays within the first few.
-    """
-    if problem.size <= _NARROW or problem.coarse() is not None:
-        return problem
-    data = problem.data.without_zeros()
-    return problem if data is None else type(problem)(data, problem.task)
 
 
 class ManySwept:

@@ -149,6 +149,9 @@ class PointwiseProblem(TwoClassProblem):
         hessian[np.diag_indices(self.size)] += self.penalty
         return hessian
 
+    def lighter(self) -> TwoClassProblem:
+        return self.without_zeros()
+
     def scores(self, coef: FloatArray) -> FloatArray:
         return self.data.scores(coef[:-1]) + coef[-1]
 

@@ -26,6 +26,9 @@ from toprank.objective.sweeps import Histogram
 #: are exact, and the first evaluation, whose Hessian a solver asks for next, brings it along.
 EXACT_CURVATURE_UP_TO = 64
 
+#: Up to this many features a Hessian is cheap enough to begin with.
+NARROW = 100
+
 Data = TypeVar("Data", bound=BlockData)
 
 
@@ -236,6 +239,16 @@ class TwoClassProblem(LinearProblem[LabelledData]):
     def on_sample(self, data: LabelledData) -> Any:
         """Return the problem on rows that stand for all."""
         return type(self)(data, self.task)
+
+    def without_zeros(self) -> TwoClassProblem:
+        """Return the problem on wide rows that are mostly zero, stored without their zeros.
+
+        It takes hundreds of gradients: there it pays within the first few.
+        """
+        if self.size <= NARROW or self.coarse() is not None:
+            return self
+        data = self.data.without_zeros()
+        return self if data is None else type(self)(data, self.task)
 
     @property
     def power(self) -> float:

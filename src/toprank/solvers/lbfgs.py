@@ -55,14 +55,15 @@ def lbfgs(
     callback: Callback | None = None,
     warm: bool = False,
     hessian_first: bool = False,
-    hessian: FloatArray | None = None,
+    hessian: FloatArray | Curved | None = None,
     leaves: Callable[[int, float], bool] | None = None,
 ) -> Result:
     """Minimise until the largest gradient entry is at most tol times the problem's scale.
 
     ``hessian_first`` takes a Hessian at the start even where the problem would try gradients first;
-    ``hessian`` is one that is known already. ``leaves`` says of an iteration and a value whether
-    another way to the minimum is to be taken from there.
+    ``hessian`` is one that is known already, or the curvature of rows that stands for it.
+    ``leaves`` says of an iteration and a value whether another way to the minimum is to be taken
+    from there.
     """
     log = Log(callback)
     coef, message = start, f"no convergence in {max_iter} L-BFGS iterations"
@@ -265,15 +266,18 @@ class _Coordinates:
 
 
 def _coordinates(
-    problem: Problem, coef: FloatArray, reshape: bool, hessian: FloatArray | None = None
+    problem: Problem, coef: FloatArray, reshape: bool, hessian: FloatArray | Curved | None = None
 ) -> _Coordinates:
     if reshape and problem.size > ROUND_UP_TO:
-        curved = problem.curved_rows(coef)  # type: ignore[attr-defined]
-        found = None if curved is None else _by_rows(curved, problem.penalty)
+        curved = hessian
+        if hessian is None:
+            curved = problem.curved_rows(coef)  # type: ignore[attr-defined]
+        square = curved is None or isinstance(curved, np.ndarray)
+        found = None if square else _by_rows(curved, problem.penalty)  # type: ignore[arg-type]
         if found is not None:
             return found
     elif reshape:
-        known = problem.hessian(coef, exact=False) if hessian is None else hessian
+        known = hessian if isinstance(hessian, np.ndarray) else problem.hessian(coef, exact=False)
         factor = _round_factor(known)
         if factor is not None:
             # a step that overflows is seen by its value, and taken back

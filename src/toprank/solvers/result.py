@@ -135,7 +135,8 @@ class Curved(Protocol):
 class WideProblem(Problem, Protocol):
     """A problem that tells the curvature of its heaviest rows."""
 
-    def curved_rows(self, coef: FloatArray) -> Curved | None: ...
+    def curved_rows(self, coef: FloatArray, of: WideProblem | None = None) -> Curved | None:
+        """Return the curvature at a point, by the weights that the problem ``of`` has there."""
 
 
 @dataclass

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank.solvers.lbfgs import lbfgs
-from toprank.solvers.result import EasedProblem, Log, Problem, Result, duality_gap
+from toprank.solvers.lbfgs import ROUND_UP_TO, lbfgs
+from toprank.solvers.result import Curved, EasedProblem, Log, Problem, Result, duality_gap
 
 #: Iterations after which a run that has passed the bound below is left: L-BFGS's, others'.
 _LBFGS_PATIENCE, _PATIENCE = 30, 10
@@ -28,6 +28,8 @@ _GENTLE = 4.0
 #: What a penalty is divided by, at first and at the most, and p multiplied by; iterations up to
 #: which a step was easy, so that the next may be longer.
 _FACTOR, _LARGEST_FACTOR, _STEEPER, _EASY = 2.0, 16.0, 2.0, 3
+#: What a penalty is divided by where the curvature at the last minimum leads to the next.
+_FACTOR_IF_CURVED = 4.0
 
 
 def leaves(problem: Problem, minimiser: object) -> dict[str, Callable[[int, float], bool]]:
@@ -89,12 +91,18 @@ def along_penalties(
     The iterations are added to the log. ``passed`` are minima that are known, of a larger penalty
     or a smaller p, ``known`` points that may be near the problem's own.
     """
-    minima, factor = list(passed), _FACTOR
+    curved = minimiser is lbfgs and _tells_curvature(problem)
+    least = _FACTOR_IF_CURVED if curved else _FACTOR
+    minima, factor = list(passed), least
     while True:
         alpha, p = _next(problem, minima, factor)
         last = alpha == problem.alpha and p == problem.power
         stage = problem if last else problem.eased(alpha, p)
         starts = [*_starts(minima, alpha, p), *(known if last else ())]
+        curvature: dict[str, object] = {}
+        if minima and curved:
+            near = problem.eased(minima[-1].alpha, minima[-1].p)
+            curvature["hessian"] = curvature_of(stage, near, minima[-1].coef)
         found = minimiser(
             stage,
             min(starts, key=stage.value) if starts else np.zeros(problem.size),
@@ -102,6 +110,7 @@ def along_penalties(
             max_iter=max(1, max_iter - len(log.history)),
             tol=tol if last else max(tol, _ON_THE_WAY),
             callback=log.callback,
+            **curvature,
         )
         log.history += found.history
         if last:
@@ -110,7 +119,29 @@ def along_penalties(
             return _short_of(problem, found.coef, log)
         minima = [*minima[-1:], Minimum(alpha, p, found.coef)]
         easy = found.n_iter <= _EASY
-        factor = min(_LARGEST_FACTOR, factor * _FACTOR) if easy else _FACTOR
+        factor = min(_LARGEST_FACTOR, factor * least) if easy else least
+
+
+def curvature_of(problem: Problem, near: Problem, coef: FloatArray) -> FloatArray | Curved | None:
+    """Return the curvature by the rows that hold the minimum of a problem nearby, for L-BFGS.
+
+    Where a line leads from there, one or two of them may weigh more than all others. None where
+    gradients are tried first, or there are too many columns and no rows tell of them.
+    """
+    if not _tells_curvature(problem):
+        return None
+    if problem.size > ROUND_UP_TO:
+        found: Curved | None = problem.curved_rows(coef, near)  # type: ignore[attr-defined]
+        return found
+    hessian = near.hessian(coef, exact=False)
+    hessian[np.diag_indices(len(hessian))] += problem.penalty - near.penalty
+    return hessian
+
+
+def _tells_curvature(problem: Problem) -> bool:
+    if problem.size > ROUND_UP_TO:
+        return bool(problem.tells_by_rows)
+    return bool(problem.has_curvature and not problem.gradients_first)
 
 
 def _short_of(problem: EasedProblem, coef: FloatArray, log: Log) -> Result:

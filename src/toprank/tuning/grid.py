@@ -13,7 +13,7 @@ stands, and so is every objective that cannot step together, or has too many coe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ from toprank.rankers.base import LinearRanker
 from toprank.rankers.minimiser import DEFAULT_ROUNDS
 from toprank.solvers import SOLVERS, lbfgs, minimise
 from toprank.solvers.result import Log
-from toprank.solvers.separated import Minimum, along_penalties
+from toprank.solvers.separated import Minimum, along_penalties, curvature_of
 from toprank.tuning.together import STEPS, InverseHessian, Together
 
 #: Steps of a line from the line before it; what needs more has another Hessian.
@@ -273,37 +273,57 @@ def _walk_path(
 ) -> None:
     """Solve the problems at some places of the grid, one after the other, in place.
 
-    Each starts from the best of what stands there and the solutions of its two neighbours, of
-    the larger alpha and of the smaller p.
+    Each starts from the best of what stands there, the solutions of its two neighbours, of the
+    larger alpha and of the smaller p, and where these lead on.
     """
     for i in map(int, places):
         near = [i - 1] if i % width else []
         near += [i - width] if i >= width else []
-        starts = [coefs[i], *(coefs[k] for k in near)]
-        known = bool(near) or bool(np.any(coefs[i]))
-        values = [problems[i].value(start) for start in starts] if known else [0]
+        starts = [(i, coefs[i]), *((k, coefs[k]) for k in near)]
+        starts += _ahead(problems, coefs, i, width)
+        begun = bool(near) or bool(np.any(coefs[i]))
+        values = [problems[i].value(start) for _, start in starts] if begun else [0]
         best = int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))
-        if known and values[best] < problems[i].apart_below:
+        k, start = starts[best]
+        if begun and values[best] < problems[i].apart_below:
             step = width if i >= width else 1  # p changes less than alpha does
             passed = [
                 Minimum(problems[k].alpha, problems[k].power, coefs[k])
                 for k in (i - 2 * step, i - step)
                 if k >= (0 if step == width else i - i % width)
             ]
-            starts = [coefs[i]]
-            if i >= width and i % width:  # as p changed the minimum of the larger penalty
-                starts.append(coefs[i - width] + coefs[i - 1] - coefs[i - width - 1])
-            coefs[i] = _along(templates[i], problems[i], passed, starts)
+            known = [start for _, start in starts]
+            coefs[i] = _along(templates[i], problems[i], passed, known)
             continue
-        warm = i > 0 or bool(np.any(starts[best]))
-        coefs[i] = _single(templates[i], problems[i], starts[best], warm=warm)
+        warm = i > 0 or bool(np.any(start))
+        coefs[i] = _single(templates[i], problems[i], start, (problems[k], coefs[k]), warm=warm)
+
+
+def _ahead(
+    problems: Sequence[TwoClassProblem], coefs: Sequence[FloatArray], i: int, width: int
+) -> Iterator[tuple[int, FloatArray]]:
+    """Yield where solutions before a place lead, each after the place that is nearest.
+
+    Where the classes are told apart, a solution is nearly a part that 1/alpha stretches, and a part
+    that depends on p.
+    """
+    above = i - width
+    if above >= 0 and i % width:
+        yield above, coefs[above] + (coefs[i - 1] - coefs[above - 1])
+    if above >= width and np.isfinite(problems[i].power):
+        before, last = (
+            Minimum(problems[k].alpha, problems[k].power, coefs[k]) for k in (above - width, above)
+        )
+        ahead = last.along(before, problems[i].alpha, problems[i].power)
+        if ahead is not None:
+            yield above, ahead
 
 
 def _along(
     template: LinearRanker,
     problem: TwoClassProblem,
     passed: list[Minimum],
-    starts: list[FloatArray],
+    known: list[FloatArray],
 ) -> FloatArray:
     """Solve where the classes are told apart, on the way that leads on from neighbours' minima."""
     solver = template._solver_for(problem)
@@ -314,18 +334,26 @@ def _along(
         tol=template.tol,
         log=Log(),
         passed=passed,
-        known=starts,
+        known=known,
     )
     return found.coef
 
 
 def _single(
-    template: LinearRanker, problem: TwoClassProblem, start: FloatArray, warm: bool
+    template: LinearRanker,
+    problem: TwoClassProblem,
+    start: FloatArray,
+    near: tuple[TwoClassProblem, FloatArray],
+    warm: bool,
 ) -> FloatArray:
+    """Solve one problem from a start; ``near`` are a problem nearby and about its minimum."""
     solver = template._solver_for(problem)
     rounds = template.max_iter or DEFAULT_ROUNDS[solver]
     if solver == "lbfgs" and warm and problem.smooth:  # gradients have been tried
-        return lbfgs(problem, start, max_iter=rounds, tol=template.tol, hessian_first=True).coef
+        known = curvature_of(problem, *near)
+        return lbfgs(
+            problem, start, max_iter=rounds, tol=template.tol, hessian_first=True, hessian=known
+        ).coef
     return minimise(
         problem, start, SOLVERS[solver], max_iter=rounds, tol=template.tol, warm=warm
     ).coef

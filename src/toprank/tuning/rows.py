@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: A matrix with a smaller share of entries other than zero than the first number is read faster as
 #: a sparse one, with a larger one than the second as a dense one of no more bytes than the third.
 _SPARSE_BELOW, _DENSE_ABOVE, _DENSE_BYTES = 0.2, 0.3, 1 << 24
+#: Stored entries up to which those of a sparse matrix are made float64, which every product needs.
+_FLOAT_ENTRIES = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,12 @@ class TuningRows(Rows):
         X, entries = self.X, self.X.shape[0] * self.X.shape[1]
         if sparse.issparse(X):
             dense = X.nnz > _DENSE_ABOVE * entries and 8 * entries <= _DENSE_BYTES
-            return replace(self, X=X.toarray()) if dense else self
-        if np.count_nonzero(X) >= _SPARSE_BELOW * entries:
-            return self
-        return replace(self, X=sparse.csr_array(X))
+            X = X.toarray() if dense else X
+        elif np.count_nonzero(X) < _SPARSE_BELOW * entries:
+            X = sparse.csr_array(X)
+        if sparse.issparse(X) and X.nnz <= _FLOAT_ENTRIES:
+            X = X.astype(np.float64, copy=False)
+        return replace(self, X=X)
 
     def clusters(self, cv: object) -> AnyArray | None:
         """Groups whose rows depend on each other; times are none."""
