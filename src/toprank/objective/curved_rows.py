@@ -72,13 +72,17 @@ class CurvedRows:
 
     def gram(self, scale: FloatArray) -> FloatArray:
         """Return S diag(scale)^2 S'."""
-        if sparse.issparse(self.rows):
-            scaled = self.rows @ sparse.diags_array(scale)
+        rows, means = self.rows, self.means
+        if not np.all(scale):
+            there = np.flatnonzero(scale)
+            rows, means, scale = rows[:, there], means[:, there], scale[there]
+        if sparse.issparse(rows):
+            scaled = rows @ sparse.diags_array(scale)
             products = (scaled @ scaled.T).toarray()
         else:
-            scaled = self.rows * scale
+            scaled = rows * scale
             products = scaled @ scaled.T
-        centres = self.means * scale
+        centres = means * scale
         crossed = (scaled @ centres.T) @ self.members.T
         products -= crossed
         products -= crossed.T
@@ -90,7 +94,11 @@ class CurvedRows:
 
 
 def curved_rows(
-    data: LabelledData, slopes: FloatArray, tilts: tuple[float, float], most: int
+    data: LabelledData,
+    slopes: FloatArray,
+    tilts: tuple[float, float],
+    most: int,
+    left_out: float = _LEFT_OUT,
 ) -> CurvedRows | None:
     """Return the heaviest rows; None where all that may be taken make little of the curvature.
 
@@ -103,12 +111,14 @@ def curved_rows(
         Those of the positives and the negatives.
     most : int
         Rows, at the most.
+    left_out : float
+        The share of all curvature that is left to the diagonal.
     """
     bends = np.where(slopes < 0, abs(tilts[0]), abs(tilts[1])) * np.abs(slopes)
     total = float(bends.sum())
     if not 0.0 < total < np.inf:
         return None
-    found = heaviest_rows(bends, _LEFT_OUT, most)
+    found = heaviest_rows(bends, left_out, most)
     chosen = np.sort(np.argpartition(bends, -most)[-most:]) if found is None else found[0]
     bend = bends[chosen]
     if bend.sum() < _TELLING * total:

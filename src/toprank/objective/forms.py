@@ -61,6 +61,8 @@ _AHEAD_UP_TO = 100
 #: they are dense.
 _CURVED_ROWS = 2000
 _CURVED_ENTRIES = 1 << 24
+#: Rows of a dense table up to which a system of their size is cheap.
+_FEW_ROWS = 1000
 #: A Hessian takes as long as so many gradients, at the least; of a sparse matrix, that many for
 #: each stored entry of a row, if no row is left out.
 _HESSIAN_IN_GRADIENTS = 20
@@ -448,10 +450,21 @@ class SweptProblem(TwoClassProblem):
     def tells_by_rows(self) -> bool:  # type: ignore[override]
         return self.data.source.in_memory and len(self.tilts) == 1
 
-    def curved_rows(self, coef: FloatArray) -> CurvedRows | None:
+    @property
+    def fewer_rows(self) -> bool:  # type: ignore[override]
+        few = self.n_rows <= min(self.size, self._most_curved, _FEW_ROWS)
+        return self.tells_by_rows and not self.data.sparse and few
+
+    @property
+    def _most_curved(self) -> int:
+        """Rows whose curvature is told, at the most."""
+        fit = _CURVED_ROWS if self.data.sparse else _CURVED_ENTRIES // self.size
+        return max(1, min(_CURVED_ROWS, fit))
+
+    def curved_rows(self, coef: FloatArray, **given: float) -> CurvedRows | None:
         """Return the curvature of the heaviest rows, without the penalty."""
-        most = _CURVED_ROWS if self.data.sparse else min(_CURVED_ROWS, _CURVED_ENTRIES // self.size)
-        return curved_rows(self.data, self.row_slopes(coef), self.tilts[0], max(1, most))
+        slopes = self.row_slopes(coef)
+        return curved_rows(self.data, slopes, self.tilts[0], self._most_curved, **given)
 
     def bound_of_largest(self, coef: FloatArray) -> float:
         """Return a lower bound on the minimum of the largest height, of one end, from weights.
