@@ -118,7 +118,7 @@ def test_what_is_the_minimum_already_takes_one_look():
 @given(
     seed=st.integers(0, 10_000),
     p=st.sampled_from([1.0, 2.0, 4.0, 64.0]),
-    end=st.sampled_from(["top", "bottom"]),
+    end=st.sampled_from(["top", "bottom", "both"]),
     length=st.floats(0.01, 100.0),
 )
 def test_values_below_the_bound_tell_the_classes_apart(seed, p, end, length):

@@ -381,6 +381,10 @@ class SweptProblem(TwoClassProblem):
             )
             for end, tilts in zip(ends, self.tilts, strict=True)
         ]
+        return self._of_ends(values)
+
+    def _of_ends(self, values: list[float]) -> tuple[float, list[float]]:
+        """F and the share of each end in it, from the values of the ends."""
         if len(values) == 1:
             return values[0], [1.0]
         p = self.task.p
@@ -440,11 +444,11 @@ class SweptProblem(TwoClassProblem):
         That pair alone adds as much. Unequal weights may bring the value lower; then a fit only
         takes the longer way.
         """
-        if self.alpha == 0 or len(self.tilts) > 1:
+        if self.alpha == 0:
             return -np.inf
-        negatives, positives = self.data.thinning.members
-        of_pos, of_neg = map(abs, self.tilts[0])
-        return -np.log(positives) / of_pos - np.log(negatives) / of_neg
+        negatives, positives = np.log(self.data.thinning.members)
+        at_ends = [-positives / abs(pos) - negatives / abs(neg) for pos, neg in self.tilts]
+        return self._of_ends(at_ends)[0]
 
     @property
     def tells_by_rows(self) -> bool:  # type: ignore[override]
