@@ -61,8 +61,8 @@ _AHEAD_UP_TO = 100
 #: they are dense.
 _CURVED_ROWS = 2000
 _CURVED_ENTRIES = 1 << 24
-#: Rows of a dense table up to which a system of their size is cheap.
-_FEW_ROWS = 1000
+#: Rows of a dense table up to which systems of their size are cheaper than more iterations.
+_FEW_ROWS = 400
 #: A Hessian takes as long as so many gradients, at the least; of a sparse matrix, that many for
 #: each stored entry of a row, if no row is left out.
 _HESSIAN_IN_GRADIENTS = 20
