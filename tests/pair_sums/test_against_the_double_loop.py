@@ -338,6 +338,21 @@ def test_columns_are_summed_as_one_by_one(way, loss, spread):
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("most", [1, 1 << 20])
+def test_columns_of_a_bend_are_those_of_the_double_loop(most, monkeypatch):
+    monkeypatch.setattr("toprank.pair_sums.sorted.PAIRS_PER_BLOCK", most)
+    rng = np.random.default_rng(3)
+    rows = SmoothedHinge(0.3), rng.normal(size=40), rng.normal(size=60)
+    fast, slow, v, u = Sorted(*rows), Reference(*rows), rng.random((40, 3)), rng.random((60, 3))
+    for k in range(3):
+        for found, single, columns in (
+            (fast.columns_to_outer((k,), v)[0], slow.to_outer, v),
+            (fast.columns_to_inner((k,), u)[0], slow.to_inner, u),
+        ):
+            wanted = np.stack([single((k,), column)[0] for column in columns.T], axis=1)
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0)])
 def test_sums_over_no_rows_are_zero_in_every_column(n, m):
     sums = Interpolated(get_loss("logistic"), np.linspace(-1, 1, n), np.linspace(-1, 1, m))

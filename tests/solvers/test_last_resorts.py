@@ -22,6 +22,7 @@ class Wall:
     gradients_first, hessian_repaid_by, has_curvature, has_sample = 0, 100, True, False
     bend_at_zero = 0.0
     target = np.array([0.9, -2.0])
+    fewer_rows = False
 
     def value_grad(self, coef):
         if coef[0] >= 1:

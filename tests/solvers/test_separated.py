@@ -118,7 +118,7 @@ def test_what_is_the_minimum_already_takes_one_look():
 @given(
     seed=st.integers(0, 10_000),
     p=st.sampled_from([1.0, 2.0, 4.0, 64.0]),
-    end=st.sampled_from(["top", "bottom"]),
+    end=st.sampled_from(["top", "bottom", "both"]),
     length=st.floats(0.01, 100.0),
 )
 def test_values_below_the_bound_tell_the_classes_apart(seed, p, end, length):
@@ -149,3 +149,12 @@ def test_minima_of_another_penalty_and_another_p_lie_on_no_line():
     assert second.along(first, 0.5, 16.0) is None
     ahead = Minimum(0.5, 4.0, np.zeros(2))
     np.testing.assert_allclose(second.along(ahead, 0.5, 16.0), np.full(2, 1.5))
+
+
+@pytest.mark.parametrize("p", [1.0, 4.0, 64.0])
+def test_both_ends_take_the_path_to_the_minimum_that_newton_finds(p, left):
+    X, y = apart()
+    best = direct(problem_of_rows(X, y, p, end="both"))
+    fit = PushRanker(p=p, alpha=1e-2, end="both", solver="lbfgs", tol=1e-8).fit(X, y)
+    assert left and fit.optimality_gap_ <= 1e-6
+    assert fit.objective_ == pytest.approx(best.value, abs=1e-6)

@@ -21,9 +21,9 @@ from toprank.blocks.design import DENSE_SHARE
 from toprank.objective.data import LabelledData
 from toprank.objective.sampled import heaviest_rows
 
-#: Curvature, as a share of all of it, that the rows left out may make; and what a row left out may
-#: make along its own direction, as a share of the penalty.
-_LEFT_OUT, _BESIDE_PENALTY = 1e-4, 1.0
+#: Curvature, as a share of all of it, that the rows left out may make, at the most and where next
+#: to none may; and what a row left out may make along its own direction, as a share of the penalty.
+_LEFT_OUT, _NEXT_TO_NONE, _BESIDE_PENALTY = 1e-4, 1e-8, 1.0
 #: Entries up to which rows are made dense for the products of all pairs of them, and the largest
 #: of these products up to which they may have single precision.
 _DENSE_ENTRIES, _ROUNDED_UP_TO = 1 << 23, 1e6
@@ -46,6 +46,8 @@ class CurvedRows:
         What is taken off the rows of each class.
     rest : array of shape (d,)
         The diagonal, without the penalty.
+    exact : bool
+        Whether products of all pairs of rows are in double precision.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class CurvedRows:
     members: FloatArray
     means: FloatArray
     rest: FloatArray
+    exact: bool = False
 
     @cached_property
     def _transposed(self) -> Matrix:
@@ -82,11 +85,15 @@ class CurvedRows:
 
     def gram(self, scale: FloatArray) -> FloatArray:
         """Return S diag(scale)^2 S'."""
-        if not sparse.issparse(self.rows) or _worth_dense(self.rows):
-            return self._dense_gram(scale)
-        scaled = self.rows @ sparse.diags_array(scale)
+        rows, means = self.rows, self.means
+        if not np.all(scale):
+            there = np.flatnonzero(scale)
+            rows, means, scale = rows[:, there], means[:, there], scale[there]
+        if not sparse.issparse(rows) or _worth_dense(rows):
+            return self._dense_gram(rows, means, scale)
+        scaled = rows @ sparse.diags_array(scale)
         products = (scaled @ scaled.T).toarray()
-        centres = self.means * scale
+        centres = means * scale
         crossed = (scaled @ centres.T) @ self.members.T
         products -= crossed
         products -= crossed.T
@@ -96,22 +103,23 @@ class CurvedRows:
         found: FloatArray = products
         return found
 
-    def _dense_gram(self, scale: FloatArray) -> FloatArray:
+    def _dense_gram(self, rows: Matrix, means: FloatArray, scale: FloatArray) -> FloatArray:
         """The same from dense rows; in single precision where that keeps an added one."""
-        rows = self._dense_rows(scale, np.float32)
-        if not np.max(np.einsum("ij,ij->i", rows, rows), initial=0.0) <= _ROUNDED_UP_TO:
-            rows = self._dense_rows(scale, np.float64)
-        return np.asarray(rows @ rows.T, dtype=np.float64)
+        dense = sparse.csr_array(rows).toarray() if sparse.issparse(rows) else np.asarray(rows)
+        found = self._dense_rows(dense, means, scale, np.float64 if self.exact else np.float32)
+        if not np.max(np.einsum("ij,ij->i", found, found), initial=0.0) <= _ROUNDED_UP_TO:
+            found = self._dense_rows(dense, means, scale, np.float64)
+        return np.asarray(found @ found.T, dtype=np.float64)
 
-    def _dense_rows(self, scale: FloatArray, dtype: type) -> np.ndarray:
+    def _dense_rows(
+        self, rows: np.ndarray, means: FloatArray, scale: FloatArray, dtype: type
+    ) -> np.ndarray:
         """S diag(scale)."""
-        thin = sparse.issparse(self.rows)
-        given = sparse.csr_array(self.rows).toarray() if thin else np.asarray(self.rows)
-        rows: np.ndarray = given.astype(dtype)
-        rows -= self.members.astype(dtype) @ self.means.astype(dtype)
-        rows *= scale.astype(dtype)
-        rows *= self.root.astype(dtype)[:, None]
-        return rows
+        found: np.ndarray = rows.astype(dtype)
+        found -= self.members.astype(dtype) @ means.astype(dtype)
+        found *= scale.astype(dtype)
+        found *= self.root.astype(dtype)[:, None]
+        return found
 
 
 def _worth_dense(rows: sparse.csr_array) -> bool:
@@ -126,6 +134,8 @@ def curved_rows(
     tilts: tuple[float, float],
     most: int,
     alpha: float = 0.0,
+    *,
+    exact: bool = False,
 ) -> CurvedRows | None:
     """Return the heaviest rows; None where all that may be taken make little of the curvature.
 
@@ -140,6 +150,8 @@ def curved_rows(
         Rows, at the most.
     alpha : float
         The penalty: rows that bend the objective much less than this are left out.
+    exact : bool
+        Whether next to no curvature is left to the diagonal, and products are in double precision.
     """
     bends = np.where(slopes < 0, abs(tilts[0]), abs(tilts[1])) * np.abs(slopes)
     total = float(bends.sum())
@@ -148,7 +160,7 @@ def curved_rows(
     spread = data.column_spread() ** 2
     telling = int(np.count_nonzero(bends * np.sum(spread) > _BESIDE_PENALTY * alpha))
     most = min(most, max(1, telling))
-    found = heaviest_rows(bends, _LEFT_OUT, most)
+    found = heaviest_rows(bends, _NEXT_TO_NONE if exact else _LEFT_OUT, most)
     chosen = np.sort(np.argpartition(bends, -most)[-most:]) if found is None else found[0]
     bend = bends[chosen]
     if bend.sum() < _TELLING * total:
@@ -158,4 +170,4 @@ def curved_rows(
     masses = bend @ members
     means = (rows.T @ (bend[:, None] * members)).T / np.where(masses > 0, masses, 1.0)[:, None]
     rest = max(0.0, total - float(bend.sum())) * spread
-    return CurvedRows(rows, np.sqrt(bend), members, means, rest)
+    return CurvedRows(rows, np.sqrt(bend), members, means, rest, exact)

@@ -61,6 +61,8 @@ _AHEAD_UP_TO = 100
 #: they are dense.
 _CURVED_ROWS = 2000
 _CURVED_ENTRIES = 1 << 24
+#: Rows of a dense table up to which systems of their size are cheaper than more iterations.
+_FEW_ROWS = 400
 #: A Hessian takes as long as so many gradients, at the least; of a sparse matrix, that many for
 #: each stored entry of a row, if no row is left out.
 _HESSIAN_IN_GRADIENTS = 20
@@ -377,6 +379,10 @@ class SweptProblem(TwoClassProblem):
             )
             for end, tilts in zip(ends, self.tilts, strict=True)
         ]
+        return self._of_ends(values)
+
+    def _of_ends(self, values: list[float]) -> tuple[float, list[float]]:
+        """F and the share of each end in it, from the values of the ends."""
         if len(values) == 1:
             return values[0], [1.0]
         p = self.task.p
@@ -436,27 +442,39 @@ class SweptProblem(TwoClassProblem):
         That pair alone adds as much. Unequal weights may bring the value lower; then a fit only
         takes the longer way.
         """
-        if self.alpha == 0 or len(self.tilts) > 1:
+        if self.alpha == 0:
             return -np.inf
-        negatives, positives = self.data.thinning.members
-        of_pos, of_neg = map(abs, self.tilts[0])
-        return -np.log(positives) / of_pos - np.log(negatives) / of_neg
+        negatives, positives = np.log(self.data.thinning.members)
+        at_ends = [-positives / abs(pos) - negatives / abs(neg) for pos, neg in self.tilts]
+        return self._of_ends(at_ends)[0]
 
     @property
     def tells_by_rows(self) -> bool:  # type: ignore[override]
         return self.data.source.in_memory and len(self.tilts) == 1
 
-    def curved_rows(self, coef: FloatArray, of: SweptProblem | None = None) -> CurvedRows | None:
-        """Return the curvature of the heaviest rows, without the penalty.
+    @property
+    def fewer_rows(self) -> bool:  # type: ignore[override]
+        few = self.n_rows <= min(self.size, self._most_curved, _FEW_ROWS)
+        return self.tells_by_rows and not self.data.sparse and few
+
+    @property
+    def _most_curved(self) -> int:
+        """Rows whose curvature is told, at the most."""
+        fit = _CURVED_ROWS if self.data.sparse else _CURVED_ENTRIES // self.size
+        return max(1, min(_CURVED_ROWS, fit))
+
+    def curved_rows(
+        self, coef: FloatArray, of: SweptProblem | None = None, *, exact: bool = False
+    ) -> CurvedRows | None:
+        """Return the curvature of the heaviest rows, or of next to all, without the penalty.
 
         The weights of the rows are those of another problem ``of`` the same rows where it is given:
         then rows that bend it less than its own penalty hardly hold its minimum.
         """
-        most = _CURVED_ROWS if self.data.sparse else min(_CURVED_ROWS, _CURVED_ENTRIES // self.size)
         weighing = of or self
-        alpha = max(self.alpha, weighing.alpha)
+        alpha = 0.0 if exact else max(self.alpha, weighing.alpha)
         slopes = weighing.row_slopes(coef)
-        return curved_rows(self.data, slopes, self.tilts[0], max(1, most), alpha)
+        return curved_rows(self.data, slopes, self.tilts[0], self._most_curved, alpha, exact=exact)
 
     def bound_of_largest(self, coef: FloatArray) -> float:
         """Return a lower bound on the minimum of the largest height, of one end, from weights.

@@ -50,6 +50,8 @@ class LinearProblem(ABC, Generic[Data]):
     looks_ahead: bool = False
     #: Whether there are `curved_rows`.
     tells_by_rows: bool = False
+    #: Whether these are of all rows, dense, few, and fewer than the columns.
+    fewer_rows: bool = False
     #: How smooth the first of the problems is that lead to one with corners.
     first_level: float = 1.0
     #: About the curvature at zero along columns of one spread, in units of ``scale``; zero where it

@@ -30,7 +30,7 @@ class Blocked(PairSum):
             yield part, self.inner[None, :] - self.outer[part, None]
 
     def to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
-        sums = [np.zeros(len(self.outer)) for _ in orders]
+        sums = [np.zeros((len(self.outer), *v.shape[1:])) for _ in orders]
         for part, margins in self._blocks():
             for total, k in zip(sums, orders, strict=True):
                 with np.errstate(over="ignore"):
@@ -38,12 +38,15 @@ class Blocked(PairSum):
         return sums
 
     def to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
-        sums = [np.zeros(len(self.inner)) for _ in orders]
+        sums = [np.zeros((len(self.inner), *u.shape[1:])) for _ in orders]
         for part, margins in self._blocks():
             for total, k in zip(sums, orders, strict=True):
                 with np.errstate(over="ignore"):
-                    total += u[part] @ self.loss.derivative(k, margins)
+                    total += self.loss.derivative(k, margins).T @ u[part]
         return sums
+
+    #: Of many columns: a product of matrices.
+    columns_to_outer, columns_to_inner = to_outer, to_inner
 
     def log_heights(self, weights: FloatArray) -> FloatArray:
         # from the loss's own logarithm, which lasts where the loss over- or underflows

@@ -31,6 +31,7 @@ from toprank._numerics import FloatArray, stable_order
 from toprank.losses import Loss
 from toprank.losses.margin import derivative_coefficients
 from toprank.pair_sums.base import GradedSum, PairSum
+from toprank.pair_sums.pair_by_pair import PAIRS_PER_BLOCK, Blocked
 from toprank.pairs import Graded, IntArray
 
 HIGHEST_DEGREE = 2
@@ -58,6 +59,11 @@ class Sorted(PairSum):
         # b > a - knot is -b < -a + knot: the same sums with both axes turned round
         return _Prefix(self.loss, -self.outer, -self.inner)
 
+    @property
+    def _few_pairs(self) -> bool:
+        """Whether a product of matrices sums columns faster than sorting, one by one."""
+        return len(self.inner) * len(self.outer) <= PAIRS_PER_BLOCK
+
     def to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
         return self._forward.sums(orders, v)
 
@@ -65,14 +71,18 @@ class Sorted(PairSum):
         return self._backward.sums(orders, u)
 
     def columns_to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
-        if self.loss.bend is not None:
-            return super().columns_to_outer(orders, v)
-        return self._forward.sums(orders, v)
+        if self.loss.bend is None:
+            return self._forward.sums(orders, v)
+        if self._few_pairs:
+            return Blocked(self.loss, self.inner, self.outer).columns_to_outer(orders, v)
+        return super().columns_to_outer(orders, v)
 
     def columns_to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
-        if self.loss.bend is not None:
-            return super().columns_to_inner(orders, u)
-        return self._backward.sums(orders, u)
+        if self.loss.bend is None:
+            return self._backward.sums(orders, u)
+        if self._few_pairs:
+            return Blocked(self.loss, self.inner, self.outer).columns_to_inner(orders, u)
+        return super().columns_to_inner(orders, u)
 
 
 class _Prefix:

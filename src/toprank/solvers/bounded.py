@@ -1,9 +1,10 @@
 """Minimisers under lower bounds, such as coefficients that may not be negative.
 
 A coefficient at its bound whose slope would push it further is held there; the others move as in
-the free problem: by Newton's method, by SciPy's L-BFGS-B, or one at a time. A point is the
-minimum exactly where the slopes of the free coefficients vanish and those at a bound point
-outwards (Karush, Kuhn and Tucker): that residual is what the tolerance is about.
+the free problem: by Newton's method, by SciPy's L-BFGS-B, or one at a time. Where there are fewer
+rows than columns, Newton's systems are of the size of the rows. A point is the minimum exactly
+where the slopes of the free coefficients vanish and those at a bound point outwards (Karush, Kuhn
+and Tucker): that residual is what the tolerance is about.
 
 With a penalty the objective lies, for every y within the bounds, above
 
@@ -15,7 +16,9 @@ whose minimum over y is known coordinate by coordinate, which bounds F(x) - min 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +29,16 @@ from toprank.solvers.coordinate import coordinate
 from toprank.solvers.lbfgs import Continued, lbfgs
 from toprank.solvers.newton_step import rounding_error, solve_step
 from toprank.solvers.result import (
+    LEFT,
     SEPARABLE,
     STUCK,
     Callback,
+    Curved,
     Log,
     Problem,
     Result,
     SmoothProblem,
+    WideProblem,
     at_rounding,
     duality_gap,
     is_cancelled,
@@ -42,6 +48,8 @@ from toprank.solvers.result import (
 _SUFFICIENT_DECREASE = 1e-4
 #: Damping relative to each coordinate's curvature: the first, the least kept, the most tried.
 _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-4, 1e-7, 1e12
+#: Iterations of L-BFGS before Newton's, where systems are of the size of the rows.
+_BEFORE_ROWS = 200
 #: Runs of L-BFGS-B, each from where the last one ended with a memory that is empty.
 _RUNS = 20
 
@@ -59,7 +67,7 @@ def free_gradient(coef: FloatArray, grad: FloatArray, lower: FloatArray) -> Floa
 
 
 def bounded_newton(
-    problem: SmoothProblem,
+    problem: Problem,
     start: FloatArray,
     *,
     lower: FloatArray,
@@ -67,8 +75,13 @@ def bounded_newton(
     tol: float = 1e-6,
     callback: Callback | None = None,
     warm: bool = False,
+    leaves: Callable[[int, float], bool] | None = None,
 ) -> Result:
-    """Newton's method among the coefficients that no bound holds."""
+    """Newton's method among the coefficients that no bound holds.
+
+    ``leaves`` says of an iteration and a value whether another way to the minimum is to be taken
+    from there.
+    """
     log = Log(callback)
     coef = np.maximum(start, lower)
     coarse = None if warm else problem.coarse()
@@ -80,8 +93,8 @@ def bounded_newton(
     while largest(free_gradient(coef, grad, lower)) > tol * problem.scale:
         if len(log.history) >= max_iter:
             break
-        hessian = problem.hessian(coef)
-        found = _bounded_step(problem, coef, value, grad, hessian, lower, damping)
+        bend = _bend_at(problem, coef)
+        found = _bounded_step(problem, coef, value, grad, bend, lower, damping)
         if found is None:
             message = STUCK
             break
@@ -90,7 +103,71 @@ def bounded_newton(
         if problem.runs_away(coef):
             message = SEPARABLE
             break
+        if leaves is not None and leaves(len(log.history), value):
+            message = LEFT
+            break
     return _finish(problem, coef, value, grad, lower, tol, log, message)
+
+
+class _Bend(Protocol):
+    """A Hessian H, for systems of some of its rows and columns."""
+
+    @property
+    def diagonal(self) -> FloatArray: ...
+
+    def times(self, v: FloatArray) -> FloatArray:
+        """Return H @ v."""
+
+    def solve(self, target: FloatArray, moving: NDArray[np.bool_], extra: FloatArray) -> FloatArray:
+        """Solve for the coordinates that move, others at zero; ``extra`` is on the diagonal."""
+
+
+@dataclass(frozen=True)
+class _Whole:
+    hessian: FloatArray
+
+    @property
+    def diagonal(self) -> FloatArray:
+        return np.maximum(np.diag(self.hessian), 0.0)
+
+    def times(self, v: FloatArray) -> FloatArray:
+        return self.hessian @ v
+
+    def solve(self, target: FloatArray, moving: NDArray[np.bool_], extra: FloatArray) -> FloatArray:
+        places, found = np.flatnonzero(moving), np.zeros_like(target)
+        inner = self.hessian[np.ix_(places, places)] + np.diag(extra[places])
+        found[places] = solve_step(inner, target[places])
+        return found
+
+
+@dataclass(frozen=True)
+class _ByRows:
+    """S'S and a diagonal: systems are of the size of the rows (Woodbury)."""
+
+    curved: Curved
+    rest: FloatArray
+    diagonal: FloatArray
+
+    def times(self, v: FloatArray) -> FloatArray:
+        return self.curved.adjoint(self.curved.times(v)) + self.rest * v
+
+    def solve(self, target: FloatArray, moving: NDArray[np.bool_], extra: FloatArray) -> FloatArray:
+        inverse = np.where(moving, 1.0 / (self.rest + extra), 0.0)
+        inner = self.curved.gram(np.sqrt(inverse))
+        inner[np.diag_indices(len(inner))] += 1.0
+        seen = solve_step(inner, self.curved.times(inverse * target))
+        return inverse * (target - self.curved.adjoint(seen))
+
+
+def _bend_at(problem: Problem, coef: FloatArray) -> _Bend:
+    if not problem.fewer_rows:
+        return _Whole(problem.hessian(coef))
+    wide: WideProblem = problem  # type: ignore[assignment]
+    curved = wide.curved_rows(coef, exact=True)
+    if curved is None:  # no finite curvature
+        return _Whole(problem.hessian(coef))
+    largest_curvature = float(np.sum(curved.root**2)) / problem.column_scale() ** 2
+    return _ByRows(curved, curved.rest + problem.penalty, largest_curvature)
 
 
 def _bounded_step(
@@ -98,18 +175,18 @@ def _bounded_step(
     coef: FloatArray,
     value: float,
     grad: FloatArray,
-    hessian: FloatArray,
+    bend: _Bend,
     lower: FloatArray,
     damping: float,
 ) -> tuple[FloatArray, float, FloatArray, float] | None:
     """Take the first damped step that lowers the objective enough; None if none does."""
     free = ~((coef <= lower) & (grad > 0))
-    curvature = np.maximum(np.diag(hessian), 0.0)
+    curvature = bend.diagonal
     residual = largest(free_gradient(coef, grad, lower))
     while damping <= _MOST_DAMPING:
         # without damping no zero meets an infinite curvature
         extra = damping * curvature if damping else np.zeros_like(curvature)
-        trial = _projected(coef, grad, hessian, free, lower, extra)
+        trial = _projected(coef, grad, bend, free, lower, extra)
         slope = float(grad @ (trial - coef))
         if not np.isfinite(slope):
             return None
@@ -129,7 +206,7 @@ def _bounded_step(
 def _projected(
     coef: FloatArray,
     grad: FloatArray,
-    hessian: FloatArray,
+    bend: _Bend,
     free: NDArray[np.bool_],
     lower: FloatArray,
     extra: FloatArray,
@@ -142,17 +219,15 @@ def _projected(
     moving = free.copy()
     trial = coef.copy()
     while np.any(moving):
-        places = np.flatnonzero(moving)
-        held = np.flatnonzero(free & ~moving)
-        pulled = grad[places] + hessian[np.ix_(places, held)] @ (trial[held] - coef[held])
-        inner = hessian[np.ix_(places, places)] + np.diag(extra[places])
-        wanted = coef[places] + solve_step(inner, -pulled)
-        crossing = wanted < lower[places]
+        held = trial - coef
+        pulled = grad + bend.times(held) if np.any(held) else grad
+        wanted = coef + bend.solve(-pulled, moving, extra)
+        crossing = moving & (wanted < lower)
         if not np.any(crossing):
-            trial[places] = wanted
+            trial[moving] = wanted[moving]
             break
-        trial[places[crossing]] = lower[places[crossing]]
-        moving[places[crossing]] = False
+        trial[crossing] = lower[crossing]
+        moving &= ~crossing
     return trial
 
 
@@ -165,16 +240,24 @@ def bounded_lbfgs(
     tol: float = 1e-6,
     callback: Callback | None = None,
     warm: bool = False,
+    leaves: Callable[[int, float], bool] | None = None,
 ) -> Result:
-    """SciPy's L-BFGS-B with the bounds it was made for, in units of the columns' spread."""
+    """SciPy's L-BFGS-B with the bounds it was made for, in units of the columns' spread.
+
+    Where there are fewer rows than columns, Newton's method goes on after some iterations: its
+    systems are of the size of the rows there.
+    """
     log = Log(callback)
     unit = problem.column_scale() / np.sqrt(problem.scale)
     coef = np.maximum(start, lower)
     value, grad = problem.value_grad(coef)
     message = f"no convergence in {max_iter} L-BFGS iterations"
+    most = max_iter
+    if problem.fewer_rows:
+        most = 0 if warm else min(max_iter, _BEFORE_ROWS)
     for _ in range(_RUNS):
         run = _Run(problem, coef, value, grad, lower, tol, log)
-        room = max_iter - len(log.history)
+        room = most - len(log.history)
         if run.done or room <= 0:
             break
         run.go(unit, room)
@@ -186,7 +269,36 @@ def bounded_lbfgs(
         if not fell:
             message = STUCK
             break
+    room = max_iter - len(log.history)
+    if problem.fewer_rows and room > 0 and not run.done and message != SEPARABLE:
+        if leaves is None or not leaves(len(log.history), value):
+            return _go_on(problem, coef, lower, room, tol, log, leaves)
+        message = LEFT
     return _finish(problem, coef, value, grad, lower, tol, log, message)
+
+
+def _go_on(
+    problem: Problem,
+    coef: FloatArray,
+    lower: FloatArray,
+    max_iter: int,
+    tol: float,
+    log: Log,
+    leaves: Callable[[int, float], bool] | None,
+) -> Result:
+    """Go on by Newton's method."""
+    found = bounded_newton(
+        problem,
+        coef,
+        lower=lower,
+        max_iter=max_iter,
+        tol=tol,
+        callback=log.callback,
+        warm=True,
+        leaves=leaves,
+    )
+    history = log.history + found.history
+    return replace(found, history=history, n_iter=len(history))
 
 
 class _Run:

@@ -61,6 +61,8 @@ class Problem(SmoothProblem, Protocol):
     gradients_first: int
     #: About the curvature at zero, in units of the scale and of `column_scale`; zero if not known.
     bend_at_zero: float
+    #: Whether there are `curved_rows` of all rows, and these are fewer than the columns.
+    fewer_rows: bool
     #: The level of the first smooth problem, where this one has corners.
     first_level: float
 
@@ -122,6 +124,7 @@ class EasedProblem(Problem, Protocol):
 class Curved(Protocol):
     """S'S of a few rows, and a diagonal for what it leaves out of a Hessian."""
 
+    root: FloatArray
     rest: FloatArray
 
     def times(self, v: FloatArray) -> FloatArray: ...
@@ -135,8 +138,13 @@ class Curved(Protocol):
 class WideProblem(Problem, Protocol):
     """A problem that tells the curvature of its heaviest rows."""
 
-    def curved_rows(self, coef: FloatArray, of: WideProblem | None = None) -> Curved | None:
-        """Return the curvature at a point, by the weights that the problem ``of`` has there."""
+    def curved_rows(
+        self, coef: FloatArray, of: WideProblem | None = None, *, exact: bool = False
+    ) -> Curved | None:
+        """Return the curvature at a point, by the weights that the problem ``of`` has there.
+
+        ``exact`` asks for that of next to all rows.
+        """
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toprank._numerics import FloatArray
+from toprank.solvers.bounded import bounded_lbfgs, bounded_newton
 from toprank.solvers.coordinate import coordinate
 from toprank.solvers.lbfgs import ROUND_UP_TO, gradient_leg, lbfgs
 from toprank.solvers.newton import newton
@@ -98,7 +99,7 @@ class _Way:
     ) -> Result:
         """Run the solver; leave with what it has reached where the classes are told apart."""
         log = self.log if logged else Log()
-        watched = self.far and logged and self.minimiser in (newton, lbfgs)
+        watched = self.far and logged and self._may_leave(problem)
         result = self.minimiser(
             problem,
             start,
@@ -112,6 +113,12 @@ class _Way:
         if result.message == LEFT:
             raise _FarOut
         return result
+
+    def _may_leave(self, problem: Problem) -> bool:
+        """Whether the solver can leave a problem."""
+        solver = getattr(self.minimiser, "func", self.minimiser)
+        bounded = problem.fewer_rows and solver in (bounded_lbfgs, bounded_newton)
+        return bounded or solver in (newton, lbfgs)
 
     def _look_from_stone(
         self, problem: SteepProblem, start: FloatArray
