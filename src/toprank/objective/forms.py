@@ -455,7 +455,8 @@ class SweptProblem(TwoClassProblem):
     @property
     def fewer_rows(self) -> bool:  # type: ignore[override]
         few = self.n_rows <= min(self.size, self._most_curved, _FEW_ROWS)
-        return self.tells_by_rows and not self.data.sparse and few and self.penalty > 0
+        there = self.tells_by_rows and not self.data.sparse and few
+        return bool(there and np.all(self.penalty > 0))
 
     @property
     def _most_curved(self) -> int:
