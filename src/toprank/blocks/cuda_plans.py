@@ -118,9 +118,9 @@ class TilePlan:
 
     def shared(self, columns: int, size: int) -> int:
         """Bytes of shared memory that a block asks for, wherever its columns begin."""
-        unit = _PIECE // size
-        sheet = (self.rows + unit) // unit * (unit + 1)
-        kept = 2 * sheet if size == 2 else sheet
+        unit, own = _PIECE // size, self.rows * self.groups // 32
+        sheet = (self.rows + unit) // own * (own + 1) + own + 1
+        kept = (self.rows + unit) // unit * (unit + 1) * (2 if size == 2 else 1)
         of_column = self.stages * self.rows * size + (8 if size == 2 else 16)
         of_row = 9 * self.stages  # its label, and its weight where there are any
         ends = 32  # two that are even

@@ -38,8 +38,8 @@ SOURCE = r"""
 #define STAGE (WARPS * HELD * COLUMN)             // bytes of a tile
 #define BESIDE (ALIGNED ? 0 : UNIT)               // rows that may lie before a tile's first one
 #define STEP (ROWS - BESIDE)                      // rows that a tile adds
-#define PLACE(row) ((row) + (row) / UNIT)         // of a number per row: few banks collide
-#define SHEET ((ROWS + UNIT) / UNIT * (UNIT + 1))  // such numbers
+#define PLACE(row) ((row) + (row) / OWN)          // of a number per row: no two banks collide
+#define SHEET ((ROWS + BESIDE) / OWN * (OWN + 1) + OWN + 1)  // such numbers
 #define PADS (SHARED > 4)                         // whether lanes read those of several units
 #define KEEP(row) ((row) + (PADS ? (row) / UNIT : 0))  // of a weight per row
 #define KEPT ((ROWS + UNIT) / UNIT * (UNIT + PADS))    // such weights
@@ -188,7 +188,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
   const double tilt_pos = given[0], tilt_neg = given[1], pos_top = given[2], neg_top = given[3];
   const unsigned low = (unsigned)(unsigned long long)X / BYTES, low_stride = (unsigned)stride;
   // rows by which a warp begins earlier
-  const int earlier = ALIGNED ? 0 : (low + warp * low_stride) & (UNIT - 1u);
+#define EARLIER(w) (ALIGNED ? 0 : (int)((low + (w) * low_stride) & (UNIT - 1u)))
+  const int earlier = EARLIER(warp);
 
   for (int i = threadIdx.x; i < WARPS * HELD; i += THREADS) {
     const int c = i % HELD * WARPS + i / HELD;
@@ -295,7 +296,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
     }
 #pragma unroll
     for (int i = 0; i < OWN / GROUPS; i++)
-      partial[warp * SHEET + PLACE(within * OWN + shifted + i + UNIT - earlier)] = score[i];
+      partial[warp * SHEET + PLACE(within * OWN + shifted + i)] = score[i];
     __syncthreads();
     if (threadIdx.x < ROWS) {
       const bool is_pos = there && labels[stage * ROWS + threadIdx.x] != 0;
@@ -305,7 +306,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
 #endif
       double total = of_zeros;
 #pragma unroll
-      for (int w = 0; w < WARPS; w++) total += partial[w * SHEET + PLACE(threadIdx.x + UNIT)];
+      for (int w = 0; w < WARPS; w++) total += partial[w * SHEET + PLACE(threadIdx.x + EARLIER(w))];
 #if SCORED
       if (there) scores[row] = total;
 #endif
@@ -314,10 +315,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
       if (HALVES && there && (__double2hiint(total) & 0x7ff00000) == 0x7ff00000)
         e = __hiloint2double(0x7ff80000, 0);
       if (is_pos) pos_mass += e; else neg_mass += e;
-      const double down = e * DOWN, up = e * UP;
-      const int at = KEEP(threadIdx.x + UNIT);
-      weights[at] = make_double2(is_pos ? down : 0.0, is_pos ? 0.0 : down);
-      if (HALVES) shifted_weights[at] = make_double2(is_pos ? up : 0.0, is_pos ? 0.0 : up);
+      const double2 w = make_double2(is_pos ? e : 0.0, is_pos ? 0.0 : e);
+      weights[KEEP(threadIdx.x + UNIT)] = make_double2(w.x * DOWN, w.y * DOWN);
+      if (HALVES) shifted_weights[KEEP(threadIdx.x + UNIT)] = make_double2(w.x * UP, w.y * UP);
     }
     __syncthreads();
 #define SUM(q)                                                                                    \
