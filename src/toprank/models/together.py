@@ -7,7 +7,7 @@ the other a large negative one. Each contribution alone then means nothing; thei
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import overload
 
 import numpy as np
 
@@ -111,7 +111,15 @@ class ShownValues(Sequence[str]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def __getitem__(self, place: Any) -> Any:
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self._word_of(value) for value in self._values[place]]
         return self._word_of(self._values[place])
 
 
