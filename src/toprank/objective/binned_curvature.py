@@ -31,8 +31,8 @@ from toprank.objective.labelled import View, open_block
 BINS = 256
 #: Scores further from the middle than so many spreads share the outermost bins.
 SPREADS = 20.0
-#: Rows that are copied at once.
-_ROWS = 512
+#: Rows that are copied at once, dense and sparse ones: a product of sparse matrices takes long to begin.
+_ROWS, _SPARSE_ROWS = 512, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,9 @@ class BinnedSums:
         d = design.n_features
         sums, moments = np.zeros((self.n_bins, d)), np.zeros((d, d))
         rows, *rest = state[block.index]
-        for start in range(0, len(rows), _ROWS):
-            part = slice(start, start + _ROWS)
+        at_once = _SPARSE_ROWS if sparse.issparse(design.X) else _ROWS
+        for start in range(0, len(rows), at_once):
+            part = slice(start, start + at_once)
             some = design_of(design.thin(rows[part]), self.view.units)
             for within, tile in some.tiles():
                 of_tile = (values[part][within] for values in rest)
