@@ -25,13 +25,18 @@ from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
 from toprank.blocks.source import Block
 from toprank.losses import Loss
+from toprank.losses.margin import SmoothedHinge
 from toprank.objective.labelled import View, open_block
 
 #: Bins of each class, at the most.
 BINS = 256
+#: Bins that the bend of a hinge is seen over, at the least.
+_WIDTHS = 2.0
 #: Scores further from the middle than so many spreads share the outermost bins.
 SPREADS = 20.0
-#: Rows that are copied at once, dense and sparse ones: a product of sparse matrices takes long to begin.
+#: Outer rows whose height is computed, beside evenly spaced ones, and the logarithm of one of none.
+_HIGHEST, _NO_HEIGHT = 64, -700.0
+#: Rows that are copied at once, dense and sparse ones, whose products take long to begin.
 _ROWS, _SPARSE_ROWS = 512, 1 << 16
 
 
@@ -57,7 +62,13 @@ class BinnedRows:
         cls, scores: FloatArray, inner: NDArray[np.bool_], share: FloatArray, loss: Loss, p: float
     ) -> BinnedRows:
         """Put rows of oriented scores into bins; the shares of either class sum to one."""
-        place = _places(scores)
+        depth, width = _depths(scores)
+        place = _place(depth)
+        seen = _no_sharper(loss, _WIDTHS * width)
+        outer = np.flatnonzero(~inner)
+        if p > 1.0 and len(outer):
+            places = _heights(scores, inner, place, share, outer, seen)
+            place[outer] = _place(0.5 * (depth[outer] + _shares_below(places, share[outer], p)))
         bins = np.where(inner, place, place + BINS)
         held = np.flatnonzero(np.bincount(bins))
         number = np.zeros(2 * BINS, dtype=np.intp)
@@ -66,19 +77,62 @@ class BinnedRows:
         mass = np.bincount(dense, share).astype(np.float64)
         middle = np.bincount(dense, share * scores) / mass
         split = int(np.searchsorted(held, BINS))
-        pairs = BinPairs.of(middle[:split], middle[split:], mass[:split], mass[split:], loss, p)
+        pairs = BinPairs.of(middle[:split], middle[split:], mass[:split], mass[split:], seen, p)
         return cls(dense, share, share * pairs.per_share[dense], pairs)
 
 
-def _places(scores: FloatArray) -> NDArray[np.intp]:
-    """The bin of each score, of equal width; outliers lie in the outermost ones."""
+def _depths(scores: FloatArray) -> tuple[FloatArray, float]:
+    """How far up each score lies, from 0 to 1, and the width of a bin; outliers lie at the ends."""
     middle, spread = float(np.median(scores)), float(np.std(scores))
     low = max(float(np.min(scores)), middle - SPREADS * spread)
     high = min(float(np.max(scores)), middle + SPREADS * spread)
-    width = (high - low) / BINS
-    if not width > 0:
-        return np.zeros(len(scores), dtype=np.intp)
-    return np.clip((scores - low) / width, 0, BINS - 1).astype(np.intp)
+    if not high > low:
+        return np.zeros(len(scores)), 0.0
+    return np.clip((scores - low) / (high - low), 0.0, 1.0), (high - low) / BINS
+
+
+def _place(depth: FloatArray) -> NDArray[np.intp]:
+    """The bin of each row."""
+    return np.minimum(BINS * depth, BINS - 1).astype(np.intp)
+
+
+def _heights(
+    scores: FloatArray,
+    inner: NDArray[np.bool_],
+    place: NDArray[np.intp],
+    share: FloatArray,
+    outer: NDArray[np.intp],
+    loss: Loss,
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """The outer rows in order of score, and the logarithms of their heights."""
+    mass = np.bincount(place[inner], share[inner], minlength=BINS)
+    middle = np.bincount(place[inner], (share * scores)[inner], minlength=BINS)
+    held = mass > 0
+    a, weight = middle[held] / mass[held], mass[held]
+    order = np.argsort(scores[outer])
+    b = scores[outer][order]
+    spaced = np.linspace(0, len(b) - 1, BINS).astype(np.intp)
+    looked_at = np.union1d(spaced, np.arange(max(0, len(b) - _HIGHEST), len(b)))
+    height = loss.value(a[None, :] - b[looked_at, None]) @ weight
+    with np.errstate(divide="ignore"):
+        log_height = np.log(height)
+    return order, np.interp(b, b[looked_at], np.maximum(log_height, _NO_HEIGHT))
+
+
+def _shares_below(
+    heights: tuple[NDArray[np.intp], FloatArray], share: FloatArray, p: float
+) -> FloatArray:
+    """The share of all prices that rows up to each one pay."""
+    order, log_height = heights
+    paid = share[order] * np.exp(p * (log_height - np.max(log_height)))
+    up_to = np.empty(len(order))
+    up_to[order] = np.cumsum(paid) / np.sum(paid)
+    return up_to
+
+
+def _no_sharper(loss: Loss, width: float) -> Loss:
+    """A hinge whose bend is no narrower than what bins can tell."""
+    return SmoothedHinge(width) if loss.bend is not None and loss.bend[1] < width else loss
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray, log_of, log_sum_exp
+from toprank.objective.binned_hessian import binned_hessian, drawn_rows
 from toprank.objective.data import BlockData, LabelledData
 from toprank.objective.risk import AnyTask, PushObjective
 from toprank.objective.sums import EXACT_SCORES_UP_TO, Points, Standard, standard_points
 from toprank.objective.sweeps import Histogram
+from toprank.prices import Power
 
 #: Up to this many features second moments cost less than another read of the data: Hessians
 #: are exact, and the first evaluation, whose Hessian a solver asks for next, brings it along.
@@ -45,6 +47,8 @@ class LinearProblem(ABC, Generic[Data]):
     hessian_repaid_by: int = 100
     #: Iterations of L-BFGS to try before the first Hessian.
     gradients_first: int = 0
+    #: Whether estimates of the Hessian are about as good as the Hessian.
+    close_estimates: bool = False
     #: Whether there is a `hessian_ahead`, and it is better than a Hessian where the solver starts.
     tells_ahead: bool = False
     looks_ahead: bool = False
@@ -357,6 +361,8 @@ class ScoredProblem(TwoClassProblem):
         return self.objective.value(self.scores(coef)) + self.cost(coef)
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+        if not exact and self.close_estimates:
+            return self.binned_hessian(coef)
         coarse = None if exact else self.coarse()
         if coarse is not None:
             estimate: FloatArray = coarse.hessian(coef, exact=coarse.n_rows <= HESSIAN_ROWS_ENOUGH)
@@ -364,6 +370,37 @@ class ScoredProblem(TwoClassProblem):
         hessian = hessian_in_scores(self.data, self.objective, coef)
         hessian[np.diag_indices(self.size)] += self.penalty
         return hessian
+
+    @property
+    def close_estimates(self) -> bool:  # type: ignore[override]
+        """Whether bins tell the Hessian; exactly it takes an evaluation per column."""
+        task, source = self.task, self.data.source
+        there = source.in_memory and not source.on_device
+        is_root = isinstance(task.price, Power) and task.price.root and task.end != "both"
+        return bool(there and is_root and self.has_curvature)
+
+    def binned_hessian(self, coef: FloatArray) -> FloatArray:
+        """Return an estimate of the Hessian, by bins of the scores of some rows."""
+        task, scores = self.task, self.drawn_scores(coef)
+        found = binned_hessian(
+            self.data, self.drawn, scores, task.loss, task.price.p, self.prices_positives
+        )
+        found[np.diag_indices(self.size)] += self.penalty
+        return found
+
+    @property
+    def prices_positives(self) -> bool:
+        """Whether the positives are the outer rows, at the one end that is priced."""
+        return bool((self.task.end == "top") == (self.task.price.outer == "winners"))
+
+    @cached_property
+    def drawn(self) -> NDArray[np.intp]:
+        """The rows that `binned_hessian` reads."""
+        return drawn_rows(*self.data.labels, self.size)
+
+    def drawn_scores(self, coef: FloatArray) -> FloatArray:
+        """Return the scores of these rows."""
+        return self.scores(coef)[self.drawn]
 
     def row_slopes(self, coef: FloatArray) -> FloatArray:
         return self.objective.value_grad(self.scores(coef))[1]

@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
-from toprank.objective.binned_curvature import BinnedRows, BinnedSums
 from toprank.objective.data import LabelledData
 from toprank.objective.labelled import COMPILED_FROM
 from toprank.objective.power_root import PowerRoot
@@ -22,9 +20,6 @@ from toprank.objective.problem import ScoredProblem
 from toprank.objective.risk import Task
 from toprank.objective.sweeps import ScoresInto
 
-#: Rows of each class that a Hessian is estimated from, at the least.
-_ROWS = 5_000
-_ROWS_PER_FEATURE = 150
 #: Features for which a sample to start on is drawn, as a share of those there are.
 _SAMPLED_FEATURES = 0.5
 
@@ -49,14 +44,10 @@ class RootProblem(ScoredProblem):
         suits = self.suits(self.data, task)
         return (RootProblem if suits else ScoredProblem)(self.data, task)
 
-    @property
-    def _prices_positives(self) -> bool:
-        return (self.task.end == "top") == (self.task.price.outer == "winners")
-
     @cached_property
     def _root(self) -> PowerRoot:
         task = self.task
-        return PowerRoot(*self.data.labels, task.price, task.loss, self._prices_positives)
+        return PowerRoot(*self.data.labels, task.price, task.loss, self.prices_positives)
 
     def scores(self, coef: FloatArray) -> FloatArray:
         scores = np.empty(self.n_rows)
@@ -70,7 +61,7 @@ class RootProblem(ScoredProblem):
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         scores = self.scores(coef)
         value, slopes = self._in_scores(scores)
-        self._drawn_scores = coef.tobytes(), scores[self._drawn]
+        self._drawn_scores = coef.tobytes(), scores[self.drawn]
         del scores
         return self.add_penalty(value, self.data.adjoint(slopes), coef)
 
@@ -93,44 +84,10 @@ class RootProblem(ScoredProblem):
         vars(self).pop("_coarse", None)
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
-        if exact:
-            return super().hessian(coef)
-        data, rows = self.data, self._drawn
+        return super().hessian(coef) if exact else self.binned_hessian(coef)
+
+    def drawn_scores(self, coef: FloatArray) -> FloatArray:
         known, scores = self._drawn_scores
-        if known != coef.tobytes():
-            scores = self.scores(coef)[rows]
-        sign = -1.0 if self._prices_positives else 1.0
-        positive, weight = data.labels
-        inner = positive[rows] != self._prices_positives
-        share = np.ones(len(rows)) if weight is None else weight[rows]
-        for side in (inner, ~inner):
-            share[side] /= np.sum(share[side])
-        binned = BinnedRows.of(sign * scores, inner, share, self.task.loss, self.task.p)
-        starts = [*data.starts.values(), data.n_rows]
-        cuts = np.searchsorted(rows, starts)
-        state = {
-            index: (
-                rows[first:last] - start,
-                *(part[first:last] for part in (binned.bin, binned.share, binned.weight)),
-            )
-            for index, start, first, last in zip(
-                data.starts, starts[:-1], cuts[:-1], cuts[1:], strict=True
-            )
-        }
-        n_bins = len(binned.pairs.per_share)
-        hessian = binned.pairs.hessian(*data.run(BinnedSums(data.view, n_bins), state))
-        hessian[np.diag_indices(self.size)] += self.penalty
-        return hessian
+        return scores if known == coef.tobytes() else super().drawn_scores(coef)
 
     _drawn_scores: tuple[bytes, FloatArray] = b"", np.empty(0)
-
-    @cached_property
-    def _drawn(self) -> NDArray[np.intp]:
-        """Evenly spaced rows of each class that are present, in order."""
-        positive, weight = self.data.labels
-        most = max(_ROWS, _ROWS_PER_FEATURE * self.size)
-        drawn = []
-        for members in (positive, ~positive):
-            rows = np.flatnonzero(members if weight is None else members & (weight > 0))
-            drawn.append(rows[:: -(-len(rows) // most)])
-        return np.sort(np.concatenate(drawn))

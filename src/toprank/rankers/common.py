@@ -343,7 +343,7 @@ class _Curve:
         cross = float(np.sum(lever))
         return np.array([[float(lever @ self.u), cross], [cross, float(np.sum(bend))]])
 
-    has_sample = False
+    has_sample = close_estimates = False
 
     def release_sample(self) -> None:
         """There is none."""

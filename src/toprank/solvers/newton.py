@@ -37,6 +37,8 @@ _SAMPLED_CONTRACTION = 0.5
 #: A sampled Hessian that does no better than this is replaced by the exact one.
 _FAILURE = 0.8
 _SUFFICIENT_DECREASE = 1e-4
+#: How often what a sample leads to is halved, at the most.
+_HALVINGS = 10
 #: Steps that may bring neither a lower value nor a smaller gradient.
 _PATIENCE = 10
 #: Damping, relative to the largest curvature seen along each coordinate: the first, the least
@@ -62,13 +64,13 @@ def newton(
     iteration and a value whether another way to the minimum is to be taken from there.
     """
     log = Log(callback)
-    coef = start if warm else _coarse_start(problem, start, max_iter, tol)
-    value, grad = problem.value_grad(coef)
+    coef, at_start = (start, np.inf) if warm else _coarse_start(problem, start, max_iter, tol)
+    coef, value, grad = _halved(problem, coef, at_start)
     size, enough = largest(grad), tol * problem.scale
     hessian: KeptHessian | None = None
     fresh = exact = False
     patience = Patience(value, size, _PATIENCE)
-    damping = _Damping(problem.size)
+    damping, doubt = _Damping(problem.size), _Doubt(problem.close_estimates)
     message = f"no convergence in {max_iter} Newton iterations"
     while len(log.history) < max_iter and size > enough:
         if hessian is None:
@@ -86,7 +88,8 @@ def newton(
         # a second sample at nearly the same place is no better than the first with what it learned
         wanted = contraction if exact or not problem.has_sample else _SAMPLED_CONTRACTION
         shrunk = trial.size <= wanted * size
-        exact = exact or (fresh and trial.size > _FAILURE * size)
+        if fresh and trial.size > _FAILURE * size:
+            exact = doubt.exact_after_failure(exact, trial.damping)
         if fresh and not coef.any() and getattr(problem, "flattens", False):
             hessian.shrink(trial.coef, trial.grad - grad)
         hessian.learn(trial.coef - coef, trial.grad - grad)
@@ -121,15 +124,57 @@ def _hessian_at(problem: SmoothProblem, coef: FloatArray, exact: bool) -> FloatA
 
 def _coarse_start(
     problem: SmoothProblem, start: FloatArray, max_iter: int, tol: float
-) -> FloatArray:
-    """Solve on a sample of the rows first, as exactly as a sample deserves."""
+) -> tuple[FloatArray, float]:
+    """Solve on a sample of the rows first, as exactly as a sample deserves.
+
+    Also returns the value of the sample at the start, infinity where there is none: where scores
+    are alike, it is that of all rows.
+    """
     coarse = problem.coarse()
     if coarse is None:
-        return start
+        return start, np.inf
+    at_start = coarse.value_grad(start)[0]
     reached = newton(coarse, start, max_iter=max_iter, tol=max(tol, coarse.noise)).coef
     del coarse
     problem.release_sample()
-    return reached
+    return reached, at_start
+
+
+def _halved(
+    problem: SmoothProblem, coef: FloatArray, enough: float
+) -> tuple[FloatArray, float, FloatArray]:
+    """Halve coefficients for as long as the value falls and is not low enough.
+
+    Where tails are heavy a sample lacks the rows that count, and leads to where they lie high.
+    """
+    value, grad = problem.value_grad(coef)
+    for _ in range(_HALVINGS):
+        if not value > enough:
+            break
+        lower, other = problem.value_grad(0.5 * coef)
+        if not lower < value:
+            break
+        coef, value, grad = 0.5 * coef, lower, other
+    return coef, value, grad
+
+
+class _Doubt:
+    """Whether a step that failed is the fault of an estimated Hessian.
+
+    Of a close estimate it hardly is where the step had to be damped, or where the exact Hessian
+    does no better: then it is the place, far from the minimum.
+    """
+
+    def __init__(self, close: bool):
+        self.close = close
+        self.cleared = False
+
+    def exact_after_failure(self, exact: bool, damping: float) -> bool:
+        """Return whether the next Hessian is to be exact."""
+        if not self.close:
+            return True
+        self.cleared = self.cleared or exact
+        return not self.cleared and damping == 0
 
 
 class _Trial:

@@ -40,6 +40,10 @@ class SmoothProblem(Protocol):
     @property
     def has_sample(self) -> bool: ...
 
+    @property
+    def close_estimates(self) -> bool:
+        """Whether estimates of the Hessian are about as good as the Hessian."""
+
     def release_sample(self) -> None:
         """Let the sample go where it takes memory to speak of; it can be drawn again."""
 
