@@ -12,6 +12,11 @@ from toprank.objective.binned_hessian import drawn_rows
 LOSSES = ("logistic", "squared_hinge", "hinge")
 
 
+@pytest.fixture(autouse=True)
+def few_entries_are_enough(monkeypatch):
+    monkeypatch.setattr(problem, "EXACT_ENTRIES", 1)
+
+
 def heavy_tails(n=1500, d=12, seed=0):
     """Columns some of whose rows lie dozens of spreads out, and labels that depend on a few."""
     rng = np.random.default_rng(seed)
@@ -68,6 +73,13 @@ def test_a_fit_takes_no_evaluation_per_column(loss, monkeypatch):
         assert again.objective_ == pytest.approx(whole.objective_, abs=1e-4)
     few = PNormPush(4.0, loss=loss, alpha=1e-2).fit(X.toarray()[:, :20], y)
     assert np.isfinite(few.objective_)
+
+
+def test_small_tables_have_exact_hessians(monkeypatch):
+    monkeypatch.undo()
+    X, positive = heavy_tails(n=2000)
+    assert not scored(X, positive, loss="logistic").close_estimates
+    assert scored(np.tile(X, 2), positive, loss="logistic").close_estimates
 
 
 def test_what_bins_cannot_tell_is_told_exactly():

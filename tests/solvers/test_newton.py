@@ -57,7 +57,7 @@ def test_a_good_estimate_is_not_blamed_for_a_place_far_from_the_minimum():
     assert sum(asked) <= 1
 
 
-def heavy_tails(n=3000, d=8):
+def heavy_tails(n=5000, d=8):
     rng = np.random.default_rng(0)
     X = rng.standard_t(2.2, size=(n, d))
     X /= X.std(axis=0)

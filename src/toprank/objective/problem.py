@@ -28,6 +28,9 @@ from toprank.prices import Power
 #: are exact, and the first evaluation, whose Hessian a solver asks for next, brings it along.
 EXACT_CURVATURE_UP_TO = 64
 
+#: Entries from which bins tell the Hessian of a loss that does not factorise.
+EXACT_ENTRIES = 1 << 15
+
 #: Up to this many features a Hessian is cheap enough to begin with.
 NARROW = 100
 
@@ -375,7 +378,8 @@ class ScoredProblem(TwoClassProblem):
     def close_estimates(self) -> bool:  # type: ignore[override]
         """Whether bins tell the Hessian; exactly it takes an evaluation per column."""
         task, source = self.task, self.data.source
-        there = source.in_memory and not source.on_device
+        many = self.data.entries >= EXACT_ENTRIES
+        there = many and source.in_memory and not source.on_device
         is_root = isinstance(task.price, Power) and task.price.root and task.end != "both"
         return bool(there and is_root and self.has_curvature)
 
