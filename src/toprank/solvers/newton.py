@@ -37,8 +37,9 @@ _SAMPLED_CONTRACTION = 0.5
 #: A sampled Hessian that does no better than this is replaced by the exact one.
 _FAILURE = 0.8
 _SUFFICIENT_DECREASE = 1e-4
-#: How often what a sample leads to is halved, at the most.
-_HALVINGS = 10
+#: How far the value of all rows may lie above that of a sample, in units of the scale, and how
+#: often what the sample leads to is halved for it.
+_FAR_ABOVE, _HALVINGS = 0.1, 10
 #: Steps that may bring neither a lower value nor a smaller gradient.
 _PATIENCE = 10
 #: Damping, relative to the largest curvature seen along each coordinate: the first, the least
@@ -64,8 +65,8 @@ def newton(
     iteration and a value whether another way to the minimum is to be taken from there.
     """
     log = Log(callback)
-    coef, at_start = (start, np.inf) if warm else _coarse_start(problem, start, max_iter, tol)
-    coef, value, grad = _halved(problem, coef, at_start)
+    coef, about = (start, np.inf) if warm else _coarse_start(problem, start, max_iter, tol)
+    coef, value, grad = _halved(problem, coef, about + _FAR_ABOVE * problem.scale)
     size, enough = largest(grad), tol * problem.scale
     hessian: KeptHessian | None = None
     fresh = exact = False
@@ -127,17 +128,15 @@ def _coarse_start(
 ) -> tuple[FloatArray, float]:
     """Solve on a sample of the rows first, as exactly as a sample deserves.
 
-    Also returns the value of the sample at the start, infinity where there is none: where scores
-    are alike, it is that of all rows.
+    Also returns the value of the sample there, infinity where there is none.
     """
     coarse = problem.coarse()
     if coarse is None:
         return start, np.inf
-    at_start = coarse.value_grad(start)[0]
-    reached = newton(coarse, start, max_iter=max_iter, tol=max(tol, coarse.noise)).coef
+    reached = newton(coarse, start, max_iter=max_iter, tol=max(tol, coarse.noise))
     del coarse
     problem.release_sample()
-    return reached, at_start
+    return reached.coef, reached.value
 
 
 def _halved(
