@@ -87,6 +87,14 @@ def one_hot(n: int, columns: int = 10, levels: int = 50) -> tuple[Any, Any]:
     return X, labels(X @ rng.normal(size=columns * levels) / 2, rng)
 
 
+def heavy_tails(n: int, d: int) -> tuple[Any, Any]:
+    """Return columns of Student's t, 2.5 degrees of freedom, a few of which count."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(2.5, size=(n, d))
+    X /= X.std(axis=0)
+    return X, labels(X[:, :5].sum(axis=1), rng)
+
+
 def text(n: int, d: int, words: int = 30) -> tuple[Any, Any]:
     """Return hashed words, common ones more often, each row of length one."""
     rng = np.random.default_rng(0)
@@ -218,15 +226,21 @@ def wide_tables(share: float, table: Path | None) -> Iterator[Line]:
 
 def losses(share: float, table: Path | None) -> Iterator[Line]:
     """Other losses against the exponential one, and the memory that they take."""
-    n = int(200_000 * share)
-    rows = normal(n, 100)
-    for loss in ("logistic", "squared_hinge"):
-        yield (
-            f"{n:,} x 100, {loss} against exponential",
-            compare(2.5, fit(PNormPush(4.0, loss=loss), rows), fit(PNormPush(4.0), rows)),
-        )
-        taken = peak_memory(fit(PNormPush(4.0, loss=loss), rows)) / len(rows[1])
-        yield f"{n:,} x 100, {loss}, bytes per row beyond X", report(48.0, taken, 1.0)
+    n, m, k = int(200_000 * share), int(100_000 * share), int(20_000 * share)
+    makers: tuple[tuple[Any, float | None, str], ...] = (
+        (partial(normal, n, 100), 2.5, f"{n:,} x 100"),
+        (partial(one_hot, m), 2.5, f"{m:,} x 500 one-hot"),
+        (partial(one_hot, k), None, f"{k:,} x 500 one-hot"),
+        (partial(heavy_tails, m, 30), None, f"{m:,} x 30 with heavy tails"),
+    )
+    for make, limit, name in makers:
+        rows = make()
+        for loss in ("logistic", "squared_hinge"):
+            ours, theirs = fit(PNormPush(4.0, loss=loss), rows), fit(PNormPush(4.0), rows)
+            yield f"{name}, {loss} against exponential", compare(limit, ours, theirs)
+            if limit is not None and not sparse.issparse(rows[0]):
+                taken = peak_memory(ours) / len(rows[1])
+                yield f"{name}, {loss}, bytes per row beyond X", report(48.0, taken, 1.0)
 
 
 def peak_memory(action: Callable[[], Any]) -> int:

@@ -105,10 +105,11 @@ def test_a_bend_is_seen_no_sharper_than_bins_are():
 
 def test_narrow_tables_are_read_whole_and_wide_ones_in_part():
     positive = np.arange(60_000) % 3 == 0
-    assert len(drawn_rows(positive, None, 20)) == 60_000
-    wide = drawn_rows(positive, None, 100)
+    assert len(drawn_rows(positive, None, 20, for_newton=True)) == 60_000
+    wide = drawn_rows(positive, None, 100, for_newton=True)
     assert 20_000 <= len(wide) < 40_000
     assert 0.25 < np.mean(positive[wide]) < 0.55
+    assert len(drawn_rows(positive, None, 200, for_newton=False)) <= 20_000
 
 
 def test_sparse_rows_are_added_up_many_at_a_time(monkeypatch):

@@ -14,18 +14,20 @@ from toprank.losses import Loss
 from toprank.objective.binned_curvature import BinnedRows, BinnedSums
 from toprank.objective.data import LabelledData
 
-#: Rows of each class that a Hessian is estimated from, at the least.
-_ROWS, _ROWS_PER_FEATURE = 5_000, 150
+#: Rows of each class that a Hessian is estimated from, at the least; per feature for Newton's
+#: method, which is that of the estimate, and for L-BFGS, which only starts from it.
+_ROWS, _FOR_NEWTON, _TO_START_FROM = 5_000, 150, 50
 #: The most rows that are taken because their columns are few, and the products of entries that
 #: these may take.
 _ROWS_OF_FEW, _PRODUCTS = 1 << 17, 1 << 27
 
 
 def drawn_rows(
-    positive: NDArray[np.bool_], weight: FloatArray | None, size: int
+    positive: NDArray[np.bool_], weight: FloatArray | None, size: int, *, for_newton: bool
 ) -> NDArray[np.intp]:
     """Return evenly spaced rows of each class that are present, in order."""
-    most = max(_ROWS, _ROWS_PER_FEATURE * size, min(_ROWS_OF_FEW, _PRODUCTS // size**2))
+    per_feature = _FOR_NEWTON if for_newton else _TO_START_FROM
+    most = max(_ROWS, per_feature * size, min(_ROWS_OF_FEW, _PRODUCTS // size**2))
     drawn = []
     for members in (positive, ~positive):
         rows = np.flatnonzero(members if weight is None else members & (weight > 0))

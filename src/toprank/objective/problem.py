@@ -400,7 +400,8 @@ class ScoredProblem(TwoClassProblem):
     @cached_property
     def drawn(self) -> NDArray[np.intp]:
         """The rows that `binned_hessian` reads."""
-        return drawn_rows(*self.data.labels, self.size)
+        for_newton = self.size <= self.newton_up_to
+        return drawn_rows(*self.data.labels, self.size, for_newton=for_newton)
 
     def drawn_scores(self, coef: FloatArray) -> FloatArray:
         """Return the scores of these rows."""
