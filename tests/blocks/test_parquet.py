@@ -311,6 +311,13 @@ class TestScores:
         with pytest.raises(ValueError, match="keep='z'"):
             model.score_blocks(source, folder / "scores.parquet", keep=["z"])
 
+    def test_of_a_file_without_rows_are_a_file_without_rows(self, folder, model, tmp_path):
+        pq.write_table(table(slice(0, 0)), folder / "part-3.parquet")
+        source = from_parquet(folder, columns=NAMES)
+        paths = model.score_blocks(source, tmp_path / "scores", keep=["y"])
+        assert [pq.read_metadata(path).num_rows for path in paths][-1] == 0
+        assert pq.read_schema(paths[-1]).names == ["y", "score"]
+
     def test_of_files_of_one_name_need_one_file(self, folder, model, tmp_path):
         (folder / "more").mkdir()
         pq.write_table(table(slice(0, 9)), folder / "more" / "part-0.parquet")

@@ -220,3 +220,22 @@ def test_forms_of_dates_are_guessed_where_pandas_keeps_its_guess_to_itself(monke
     want = find_kind(words)
     monkeypatch.delattr("pandas.tseries.api.guess_datetime_format", raising=False)
     assert find_kind(words) == want and want.date_format == "%d/%m/%Y"
+
+
+def test_arrow_types_of_ones_own_are_read_as_what_they_store():
+    arrow = pytest.importorskip("pyarrow")
+
+    class Metres(arrow.ExtensionType):  # defines no hash
+        def __init__(self):
+            super().__init__(arrow.float64(), "demo.metres")
+
+        def __arrow_ext_serialize__(self):
+            return b""
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, storage_type, serialized):
+            return cls()
+
+    stored = arrow.array([1.5, None, 3.0])
+    table = arrow.table({"x": arrow.ExtensionArray.from_storage(Metres(), stored)})
+    np.testing.assert_array_equal(frames.column(table, "x"), [1.5, np.nan, 3.0])

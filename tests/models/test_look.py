@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from toprank.models import ModelError, ModelWarning, fit_table, load, look_at
+from toprank.models.doubts import copied_rows
 
 
 def honest(n=400, seed=0):
@@ -287,3 +288,16 @@ def test_a_refit_reads_dates_as_its_model_does_and_doubts_them_no_more():
         ModelError, match=r"'seen': expected dates like 01/25/2026 \(month/day/year"
     ):
         again.score(frame.assign(seen="25/01/2026"))
+
+
+def test_copies_are_found_whatever_the_sign_of_zero_and_the_bits_of_a_gap():
+    rng = np.random.default_rng(6)
+    other_gap = np.array([0xFFF8000000000001], dtype=np.uint64).view(np.float64)[0]
+    fine = rng.normal(size=200)
+    coarse = rng.choice([0.0, 1.0, np.nan], 200)
+    again = np.where(coarse == 0, -0.0, np.where(np.isnan(coarse), other_gap, coarse))
+    columns = [np.tile(fine, 2), np.append(coarse, again)]
+    place = copied_rows(columns)
+    assert place is not None and len(np.unique(place)) == 200
+    frame = pd.DataFrame({"x": fine, "a": coarse, "b": again, "y": fine + rng.normal(size=200) > 1})
+    assert "'b' = 'a'" in str(the_only(said(frame), "b"))

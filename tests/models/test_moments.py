@@ -1,11 +1,13 @@
 """Sums of many columns at once are the exact ones, rounded once."""
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from toprank.models.moments import Moments, as_float, exact_sums
+from toprank.models import moments
+from toprank.models.moments import Moments, as_float, exact_sum, exact_sums
 
 SMALLEST, LARGEST = 5e-324, np.finfo(float).max
 
@@ -51,3 +53,43 @@ def test_mean_and_variance_are_rounded_once():
     found = Moments.of(np.array(x))
     assert found.mean == float(mean)
     assert found.variance == float(sum((Fraction(v) - mean) ** 2 for v in x) / len(x))
+
+
+def test_numbers_of_two_hundred_sizes_do_not_take_a_round_for_each(monkeypatch):
+    lines = 10.0 ** np.random.default_rng(2).uniform(-100, 100, size=(3, 4000))
+    left = []
+    monkeypatch.setattr(moments, "exact_sum", lambda rest: left.append(rest) or exact_sum(rest))
+    assert exact_sums(lines) == [exact_sum(line) for line in lines]
+    assert len(left) == len(lines)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gaps_that_are_left_out_change_no_sum_and_no_order_of_columns(weighted):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(6_000, 8)) * 10.0 ** rng.integers(-50, 50, size=8)
+    X[rng.random(X.shape) < np.array([0, 0.99, 0.1, 0.5, 1, 0.4, 0.9, 0])] = np.nan
+    w = rng.exponential(size=len(X)) if weighted else None
+    whole = Moments.of_columns(((name, X[:, j]) for j, name in enumerate("hgfedcba")), w)
+    assert [*whole] == list("hgfedcba")
+    for j, name in enumerate("hgfedcba"):
+        parts = [
+            Moments.of(X[rows, j], None if w is None else w[rows])  # so short that gaps stay
+            for rows in np.split(np.arange(len(X)), 6)
+        ]
+        merged = parts[0]
+        for part in parts[1:]:
+            merged = merged.merge(part)
+        assert whole[name] == Moments.of(X[:, j], w) == merged
+
+
+def test_a_column_of_gaps_takes_no_memory_for_their_sums():
+    numbers = np.full(400_000, np.nan)
+    numbers[::100] = 1.5
+    tracemalloc.start()
+    try:
+        assert Moments.of(numbers).mean == 1.5
+        assert Moments.of_columns([("x", numbers)])["x"].missing == 396_000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < numbers.nbytes / 2

@@ -48,6 +48,12 @@ def test_models_that_do_not_know_what_lay_below_a_value_are_read_as_before():
     assert bins.drift(1_000).psi == pytest.approx(0.0, abs=1e-12)
 
 
+def test_ties_of_scores_in_single_precision_are_as_wide_as_those_in_double():
+    scores = np.repeat(np.linspace(1.0, 2.0, 50, dtype=np.float32), 4)
+    tie = 1e-9  # less than single precision tells apart
+    assert _quantiles(scores, None, tie) == _quantiles(scores.astype(np.float64), None, tie)
+
+
 def test_a_row_of_weight_three_is_three_rows():
     rng = np.random.default_rng(0)
     values = np.where(rng.random(200) < 0.1, np.nan, rng.normal(size=200).round(1))

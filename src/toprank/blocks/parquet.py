@@ -221,6 +221,8 @@ class ParquetSource(LocalSource):
             kept = one._kept_batches(keep)
             with closing(one.map(lambda block: score(block.X))) as found:
                 for scores in found:
+                    if not len(scores):  # a source without rows has one block, and no batch
+                        continue
                     columns = [] if kept is None else next(kept).columns
                     writer.write_batch(
                         arrow.record_batch([*columns, arrow.array(scores)], schema=schema)

@@ -321,7 +321,7 @@ def _quantiles(
         order = np.argsort(numbers, kind="stable")
         numbers, rows = numbers[order], np.cumsum(counts[~gaps][order])
         up_to = np.append(0.0, rows / rows[-1])
-        found = numbers[np.searchsorted(up_to[1:], _SHARES)] + tie
+        found = numbers[np.searchsorted(up_to[1:], _SHARES)].astype(np.float64) + tie
         at_most = up_to[np.searchsorted(numbers, found, side="right")]
         below = up_to[np.searchsorted(numbers, just_below(found, tie), side="right")]
     ends = {"quantiles": found, "at_most": at_most, "below": below}

@@ -271,7 +271,9 @@ def find_copies_of_columns(columns: tuple[Column, ...], values: Values) -> Itera
 
 def _hashes(values: AnyArray) -> NDArray[np.uint64]:
     if values.dtype == np.float64:
-        return scramble_bits(np.ascontiguousarray(values).view(np.uint64))
+        # one zero for both signs, and one NaN
+        one_of_each = np.where(np.isnan(values), np.nan, np.add(values, 0.0))
+        return scramble_bits(one_of_each.view(np.uint64))
     hashed = require("pandas", "models").util.hash_array(values)
     return np.asarray(hashed, dtype=np.uint64)
 

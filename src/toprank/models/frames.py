@@ -6,7 +6,6 @@ Everything behind this file sees columns as NumPy arrays; nothing else knows the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -156,14 +155,8 @@ def _from_polars(series: pl.Series) -> AnyArray:
 
 def _is_plain(values: pa.ChunkedArray) -> bool:
     """Whether NumPy has such numbers as they are: pandas' way there takes much longer."""
-    kind = _kind_of_numbers(values.type)
-    return kind == "floating" or (kind == "integer" and values.null_count == 0)
-
-
-@cache
-def _kind_of_numbers(kind: pa.DataType) -> str:
-    types = require("pyarrow", "frames").types
-    return "floating" if types.is_floating(kind) else "integer" if types.is_integer(kind) else ""
+    types, kind = require("pyarrow", "frames").types, values.type
+    return types.is_floating(kind) or (types.is_integer(kind) and values.null_count == 0)
 
 
 def _from_arrow(values: pa.ChunkedArray, name: str) -> pd.Series:

@@ -8,7 +8,7 @@ of blocks merge, in any order, to the sums of the whole table.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import add
 
 import numpy as np
@@ -23,6 +23,10 @@ _AT_ONCE = 1 << 25
 _SPLIT = 134217729.0
 #: Numbers of several columns that are added up together, so few that they stay in a cache.
 _TOGETHER = 1 << 16
+#: Rounds of leading bits: numbers of very different sizes, of which something is left, take many.
+_ROUNDS = 6
+#: From so many rows on gaps of a column cost more as zeros than it does to leave them out.
+_LONG = 1 << 12
 #: The largest exponent of a float.
 _LARGEST_POWER = 1023
 
@@ -57,7 +61,8 @@ def exact_sums(terms: FloatArray) -> list[int]:
 
     A round takes the leading bits of every number of a line: multiples of one power of two that
     are so few bits long that float64 adds them up without rounding. What is left of the numbers
-    goes to the next round (Rump, Ogita and Oishi 2008, algorithm 3.2).
+    goes to the next round (Rump, Ogita and Oishi 2008, algorithm 3.2), and after a few
+    rounds to `exact_sum`.
 
     Examples
     --------
@@ -69,7 +74,7 @@ def exact_sums(terms: FloatArray) -> list[int]:
     room = (terms.shape[1] + 1).bit_length()  # 2**room is at least two more than the numbers
     totals = [0] * len(terms)
     places, left = np.arange(len(terms)), terms
-    while True:
+    for _ in range(_ROUNDS):
         largest = np.max(np.abs(left), axis=1, initial=0.0)
         power = np.frexp(largest)[1] + room
         beyond = ~np.isfinite(largest) | (power > _LARGEST_POWER)
@@ -87,6 +92,9 @@ def exact_sums(terms: FloatArray) -> list[int]:
         for place, part in zip(places.tolist(), np.sum(leading, axis=1).tolist(), strict=True):
             whole, unit = part.as_integer_ratio()  # the unit is a power of two
             totals[place] += whole << (_SHIFT + 1 - unit.bit_length())
+    for place, rest in zip(places.tolist(), left, strict=True):
+        totals[place] += exact_sum(rest)
+    return totals
 
 
 def as_float(total: int) -> float:
@@ -141,7 +149,8 @@ class Moments:
     @classmethod
     def of(cls, numbers: FloatArray, weight: FloatArray | None = None) -> Moments:
         """Add up the numbers of a column; NaN where one is missing."""
-        return cls._of_lines(numbers[None], weight)[0]
+        found = cls._of_few(numbers, weight)
+        return cls._of_lines(numbers[None], weight)[0] if found is None else found
 
     @classmethod
     def of_columns(
@@ -151,7 +160,10 @@ class Moments:
         found: dict[str, Moments] = {}
         held: dict[str, FloatArray] = {}
         for name, numbers in columns:
-            held[name] = numbers
+            few = cls._of_few(numbers, weight)
+            found[name] = cls() if few is None else few  # names stay in the order given
+            if few is None:
+                held[name] = numbers
             if len(held) * len(numbers) >= _TOGETHER:
                 found |= cls._of_held(held, weight)
                 held = {}
@@ -162,6 +174,15 @@ class Moments:
         if not held:
             return {}
         return dict(zip(held, cls._of_lines(np.array([*held.values()]), weight), strict=True))
+
+    @classmethod
+    def _of_few(cls, numbers: FloatArray, weight: FloatArray | None) -> Moments | None:
+        """Add up a long column without its gaps, where these are at least half of it."""
+        if len(numbers) < _LONG or np.count_nonzero(there := ~np.isnan(numbers)) > len(there) / 2:
+            return None
+        own = None if weight is None else weight[there]
+        found = cls._of_lines(numbers[None, there], own)[0]
+        return replace(found, rows=len(numbers), missing=len(numbers) - found.rows)
 
     @classmethod
     def _of_lines(cls, lines: FloatArray, weight: FloatArray | None) -> list[Moments]:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -190,10 +189,12 @@ class Source(ABC):
             raise self._without_rows()
         return _with_times(table)
 
-    def _carried(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
-        """Tables of the same rows as those of `_batches`, their values as the file has them."""
-        for table, _, _ in self._batches(columns, {}, rows):
-            yield table
+    def _carried(self, columns: list[str], rows: int) -> Iterator[pa.Table] | None:
+        """Tables of the same rows as those of `_batches`, their values as the file has them.
+
+        None where `_batches` leaves values as they are, whatever the types asked for.
+        """
+        return None
 
     def chunks(
         self, columns: Sequence[str], types: Mapping[str, pa.DataType], carried: Sequence[str] = ()
@@ -211,16 +212,22 @@ class Source(ABC):
         """
         start = 0
         rows = max(1_000, min(200_000, _CELLS // max(1, len(columns))))
-        batches = self._batches(list(columns), types, rows)
-        own = self._carried(list(carried), rows) if carried else repeat(None)
+        own = self._carried(list(carried), rows) if carried else None
+        # one reading where that serves: which columns are read says where batches of Parquet end
+        both = columns if own is not None else dict.fromkeys([*columns, *carried])
+        batches = self._batches(list(both), types, rows)
         while True:
             with self._explain_errors():
                 table, done, total = next(batches, (None, 0.0, None))
-                beside = None if table is None else next(own)
-            if table is None:
-                break
+                if table is None:
+                    break
+                beside = table.select(list(carried)) if own is None else next(own, None)
+            if carried and (beside is None or beside.num_rows != table.num_rows):
+                self._check_unchanged()
+                raise RuntimeError(f"Two readings of {self.name} were cut at different rows.")
             if table.num_rows:
-                yield Chunk(_with_times(table), start, done, total, beside)
+                read = _with_times(table.select(list(columns)))
+                yield Chunk(read, start, done, total, beside if carried else None)
                 start += table.num_rows
         self._check_unchanged()
         if not start:
