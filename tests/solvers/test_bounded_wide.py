@@ -68,3 +68,23 @@ def test_newton_goes_on_where_gradients_take_long(wide, solver, monkeypatch):
     fit = PNormPush(alpha=1.0, positive=True, solver=solver, tol=1e-8).fit(X, y)
     assert fit.objective_ == pytest.approx(best, abs=1e-9)
     assert fit.n_iter_ < 60
+
+
+@pytest.mark.parametrize("p", [4.0, 64.0])
+def test_a_warm_start_far_from_the_minimum_goes_along_the_penalties(p):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 120))
+    s = X[:, :5].sum(axis=1) + rng.normal(size=60)
+    y = s > np.quantile(s, 0.7)
+    fit = PNormPush(p, alpha=1.0, positive=True, solver="lbfgs", warm_start=True).fit(X, y)
+    fit.set_params(alpha=1e-4).fit(X, y)
+    assert fit.optimality_gap_ <= 1e-8 * abs(fit.objective_)
+    assert fit.n_iter_ < 100
+
+
+def test_a_warm_start_that_newton_brings_home_is_not_left(wide):
+    X, y = wide
+    fit = PNormPush(alpha=1e-1, positive=True, solver="lbfgs", warm_start=True).fit(X, y)
+    fit.set_params(alpha=1e-2).fit(X, y)
+    assert fit.optimality_gap_ <= 1e-6
+    assert fit.n_iter_ <= 10
