@@ -353,6 +353,25 @@ def test_columns_of_a_bend_are_those_of_the_double_loop(most, monkeypatch):
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(("columns", "together"), [(2, False), (100, True)])
+def test_pairs_are_listed_where_sorting_every_column_takes_longer(columns, together, monkeypatch):
+    listed = []
+
+    class Counted(Blocked):
+        def _blocks(self):
+            listed.append(self)
+            return super()._blocks()
+
+        columns_to_outer, columns_to_inner = Blocked.to_outer, Blocked.to_inner
+
+    monkeypatch.setattr("toprank.pair_sums.sorted.Blocked", Counted)
+    rng = np.random.default_rng(3)
+    sums = Sorted(SmoothedHinge(0.3), rng.normal(size=300), rng.normal(size=200))
+    sums.columns_to_outer((0, 1), rng.random((300, columns)))
+    sums.columns_to_inner((0, 1), rng.random((200, columns)))
+    assert len(listed) == (2 if together else 0)
+
+
 @pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0)])
 def test_sums_over_no_rows_are_zero_in_every_column(n, m):
     sums = Interpolated(get_loss("logistic"), np.linspace(-1, 1, n), np.linspace(-1, 1, m))

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from scipy import optimize
+from sklearn.exceptions import ConvergenceWarning
 
 from toprank import PNormPush
 from toprank.objective import LabelledData, SweptProblem, Task
 from toprank.solvers import bounded
+from toprank.solvers.result import LEFT
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +70,55 @@ def test_newton_goes_on_where_gradients_take_long(wide, solver, monkeypatch):
     fit = PNormPush(alpha=1.0, positive=True, solver=solver, tol=1e-8).fit(X, y)
     assert fit.objective_ == pytest.approx(best, abs=1e-9)
     assert fit.n_iter_ < 60
+
+
+def test_the_whole_number_of_iterations_is_told_where_two_solvers_share_them(wide, monkeypatch):
+    X, y = wide
+    monkeypatch.setattr(bounded, "_BEFORE_ROWS", 5)
+    with pytest.warns(ConvergenceWarning, match="no convergence in 7 iterations"):
+        fit = PNormPush(alpha=1.0, positive=True, solver="lbfgs", tol=1e-12, max_iter=7).fit(X, y)
+    assert fit.n_iter_ == 7
+
+
+@pytest.mark.parametrize(("first", "left"), [(5, True), (20, False)])
+def test_a_run_is_left_far_from_the_minimum_and_finished_near_to_it(wide, first, left, monkeypatch):
+    X, y = wide
+    monkeypatch.setattr(bounded, "_BEFORE_ROWS", first)
+    problem = SweptProblem(LabelledData.of_arrays(X, y), Task.build(p=4.0, alpha=1.0))
+    zero = np.zeros(problem.size)
+    found = bounded.bounded_lbfgs(
+        problem, zero, lower=zero, tol=1e-9, leaves=lambda n, _: n >= first
+    )
+    assert (found.message == LEFT) is left and found.converged is not left
+    assert left or found.n_iter <= first + 5
+
+
+@pytest.mark.parametrize("p", [4.0, 64.0])
+def test_a_warm_start_far_from_the_minimum_goes_along_the_penalties(p):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 120))
+    s = X[:, :5].sum(axis=1) + rng.normal(size=60)
+    y = s > np.quantile(s, 0.7)
+    fit = PNormPush(p, alpha=1.0, positive=True, solver="lbfgs", warm_start=True).fit(X, y)
+    fit.set_params(alpha=1e-4).fit(X, y)
+    assert fit.optimality_gap_ <= 1e-8 * abs(fit.objective_)
+    assert fit.n_iter_ < 100
+
+
+def test_a_warm_start_that_newton_brings_home_is_not_left(wide):
+    X, y = wide
+    fit = PNormPush(alpha=1e-1, positive=True, solver="lbfgs", warm_start=True).fit(X, y)
+    fit.set_params(alpha=1e-2).fit(X, y)
+    assert fit.optimality_gap_ <= 1e-6
+    assert fit.n_iter_ <= 10
+
+
+def test_levels_of_a_maximum_take_few_systems(monkeypatch):
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(60, 200)), rng.random(60) < 0.3
+    systems = []
+    bend_at = bounded._bend_at
+    monkeypatch.setattr(bounded, "_bend_at", lambda *a: systems.append(a) or bend_at(*a))
+    fit = PNormPush(np.inf, alpha=10.0, positive=True, solver="lbfgs").fit(X, y)
+    assert 0 <= fit.optimality_gap_ <= 1e-4 * max(1.0, abs(fit.objective_))
+    assert len(systems) <= 8

@@ -39,6 +39,8 @@ HIGHEST_DEGREE = 2
 _PARTS = 4
 #: Places up to which a stretch of several levels is summed pair by pair.
 LEAF = 32
+#: Pairs that take as long as a row in the sorted sums of a column with a bend.
+_PAIRS_PER_ROW = 10
 
 
 class Sorted(PairSum):
@@ -59,10 +61,10 @@ class Sorted(PairSum):
         # b > a - knot is -b < -a + knot: the same sums with both axes turned round
         return _Prefix(self.loss, -self.outer, -self.inner)
 
-    @property
-    def _few_pairs(self) -> bool:
-        """Whether a product of matrices sums columns faster than sorting, one by one."""
-        return len(self.inner) * len(self.outer) <= PAIRS_PER_BLOCK
+    def _few_pairs(self, columns: int) -> bool:
+        """Whether a product of matrices sums so many columns faster than sorting, one by one."""
+        pairs, rows = len(self.inner) * len(self.outer), len(self.inner) + len(self.outer)
+        return pairs <= min(PAIRS_PER_BLOCK, _PAIRS_PER_ROW * columns * rows)
 
     def to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
         return self._forward.sums(orders, v)
@@ -73,14 +75,14 @@ class Sorted(PairSum):
     def columns_to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
         if self.loss.bend is None:
             return self._forward.sums(orders, v)
-        if self._few_pairs:
+        if self._few_pairs(v.shape[1]):
             return Blocked(self.loss, self.inner, self.outer).columns_to_outer(orders, v)
         return super().columns_to_outer(orders, v)
 
     def columns_to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
         if self.loss.bend is None:
             return self._backward.sums(orders, u)
-        if self._few_pairs:
+        if self._few_pairs(u.shape[1]):
             return Blocked(self.loss, self.inner, self.outer).columns_to_inner(orders, u)
         return super().columns_to_inner(orders, u)
 

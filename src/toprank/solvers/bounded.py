@@ -16,9 +16,9 @@ whose minimum over y is known coordinate by coordinate, which bounds F(x) - min 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,10 @@ _SUFFICIENT_DECREASE = 1e-4
 _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-4, 1e-7, 1e12
 #: Iterations of L-BFGS before Newton's, where systems are of the size of the rows.
 _BEFORE_ROWS = 200
+#: The same from a minimum for a price that is less steep: prices move it more than penalties do.
+_BEFORE_ROWS_NEAR = 30
+#: Gradients this small are near enough to a minimum for Newton's method to end the run.
+_NEAR = 1e-2
 #: Runs of L-BFGS-B, each from where the last one ended with a memory that is empty.
 _RUNS = 20
 
@@ -59,6 +63,13 @@ def bounded(minimiser: object, lower: FloatArray) -> Callable[..., Result]:
     if minimiser is coordinate:
         return partial(coordinate, lower=lower)
     return partial(bounded_lbfgs if minimiser is lbfgs else bounded_newton, lower=lower)
+
+
+def after_gentler_price(minimiser: Callable[..., Result]) -> Callable[..., Result]:
+    """Return the solver for warm starts from the minimum for a price that is less steep."""
+    if getattr(minimiser, "func", None) is not bounded_lbfgs:
+        return minimiser
+    return partial(minimiser, first=_BEFORE_ROWS_NEAR)
 
 
 def free_gradient(coef: FloatArray, grad: FloatArray, lower: FloatArray) -> FloatArray:
@@ -76,20 +87,23 @@ def bounded_newton(
     callback: Callback | None = None,
     warm: bool = False,
     leaves: Callable[[int, float], bool] | None = None,
+    log: Log | None = None,
 ) -> Result:
     """Newton's method among the coefficients that no bound holds.
 
     ``leaves`` says of an iteration and a value whether another way to the minimum is to be taken
-    from there.
+    from there. ``log`` holds the iterations of another solver that led to the start.
     """
-    log = Log(callback)
+    log = Log(callback) if log is None else log
+    before = len(log.history)
+    kind = "" if before else "Newton "
     coef = np.maximum(start, lower)
     coarse = None if warm else problem.coarse()
     if coarse is not None:
         loose = max(tol, coarse.noise)
         coef = bounded_newton(coarse, coef, lower=lower, max_iter=max_iter, tol=loose).coef
     value, grad = problem.value_grad(coef)
-    damping, message = 0.0, f"no convergence in {max_iter} Newton iterations"
+    damping, message = 0.0, f"no convergence in {max_iter} {kind}iterations"
     while largest(free_gradient(coef, grad, lower)) > tol * problem.scale:
         if len(log.history) >= max_iter:
             break
@@ -103,7 +117,7 @@ def bounded_newton(
         if problem.runs_away(coef):
             message = SEPARABLE
             break
-        if leaves is not None and leaves(len(log.history), value):
+        if leaves is not None and leaves(len(log.history) - before, value):
             message = LEFT
             break
     return _finish(problem, coef, value, grad, lower, tol, log, message)
@@ -241,11 +255,12 @@ def bounded_lbfgs(
     callback: Callback | None = None,
     warm: bool = False,
     leaves: Callable[[int, float], bool] | None = None,
+    first: int = 0,
 ) -> Result:
     """SciPy's L-BFGS-B with the bounds it was made for, in units of the columns' spread.
 
-    Where there are fewer rows than columns, Newton's method goes on after some iterations: its
-    systems are of the size of the rows there.
+    Where there are fewer rows than columns, Newton's method goes on after some iterations,
+    ``first`` of them from a warm start: its systems are of the size of the rows there.
     """
     log = Log(callback)
     unit = problem.column_scale() / np.sqrt(problem.scale)
@@ -254,7 +269,7 @@ def bounded_lbfgs(
     message = f"no convergence in {max_iter} L-BFGS iterations"
     most = max_iter
     if problem.fewer_rows:
-        most = 0 if warm else min(max_iter, _BEFORE_ROWS)
+        most = min(max_iter, first if warm else _BEFORE_ROWS)
     for _ in range(_RUNS):
         run = _Run(problem, coef, value, grad, lower, tol, log)
         room = most - len(log.history)
@@ -271,34 +286,12 @@ def bounded_lbfgs(
             break
     room = max_iter - len(log.history)
     if problem.fewer_rows and room > 0 and not run.done and message != SEPARABLE:
-        if leaves is None or not leaves(len(log.history), value):
-            return _go_on(problem, coef, lower, room, tol, log, leaves)
+        near = warm or run.residual <= _NEAR * problem.scale
+        if near or leaves is None or not leaves(len(log.history), value):
+            same: dict[str, Any] = {"lower": lower, "max_iter": max_iter, "tol": tol}
+            return bounded_newton(problem, coef, warm=True, leaves=leaves, log=log, **same)
         message = LEFT
     return _finish(problem, coef, value, grad, lower, tol, log, message)
-
-
-def _go_on(
-    problem: Problem,
-    coef: FloatArray,
-    lower: FloatArray,
-    max_iter: int,
-    tol: float,
-    log: Log,
-    leaves: Callable[[int, float], bool] | None,
-) -> Result:
-    """Go on by Newton's method."""
-    found = bounded_newton(
-        problem,
-        coef,
-        lower=lower,
-        max_iter=max_iter,
-        tol=tol,
-        callback=log.callback,
-        warm=True,
-        leaves=leaves,
-    )
-    history = log.history + found.history
-    return replace(found, history=history, n_iter=len(history))
 
 
 class _Run:

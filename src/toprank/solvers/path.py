@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toprank._numerics import FloatArray
+from toprank.solvers.bounded import after_gentler_price
 from toprank.solvers.lbfgs import lbfgs
 from toprank.solvers.newton import newton
 from toprank.solvers.result import SEPARABLE, Callback, Result
@@ -86,7 +87,8 @@ def narrow(
         known = {"hessian": smooth.hessian_ahead(before, coef)} if look else {}
         if led:
             coef = _look_ahead(smooth, level, passed)
-        result = solve_smooth(smooth, coef, minimiser, warm=warm, **settings, **known)
+        solver = after_gentler_price(minimiser) if before is not None else minimiser
+        result = solve_smooth(smooth, coef, solver, warm=warm, **settings, **known)
         before, taken = smooth, len(result.history)
         # a level that takes longer than a Hessian is worth one
         slow = takes_hessians(smooth, minimiser) and taken > smooth.hessian_repaid_by

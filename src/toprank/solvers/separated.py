@@ -19,8 +19,9 @@ from toprank._numerics import FloatArray
 from toprank.solvers.lbfgs import ROUND_UP_TO, lbfgs
 from toprank.solvers.result import Curved, EasedProblem, Log, Problem, Result, duality_gap
 
-#: Iterations after which a run that has passed the bound below is left: L-BFGS's, others'.
-_LBFGS_PATIENCE, _PATIENCE = 30, 10
+#: Iterations after which a run that has passed the bound below is left: L-BFGS's, others', and
+#: theirs from a warm start, which reach a minimum far out in a dozen or two, or in hundreds.
+_LBFGS_PATIENCE, _PATIENCE, _WARM_PATIENCE = 30, 10, 20
 #: How exactly the minima on the way are known, relative to the scale.
 _ON_THE_WAY = 1e-3
 #: The steepest price while the penalty comes down.
@@ -32,7 +33,9 @@ _FACTOR, _LARGEST_FACTOR, _STEEPER, _EASY = 2.0, 16.0, 2.0, 3
 _FACTOR_IF_CURVED = 4.0
 
 
-def leaves(problem: Problem, minimiser: object) -> dict[str, Callable[[int, float], bool]]:
+def leaves(
+    problem: Problem, minimiser: object, *, warm: bool = False
+) -> dict[str, Callable[[int, float], bool]]:
     """Return what makes a solver leave such rows to `along_penalties`: its argument ``leaves``.
 
     Below ``problem.apart_below`` lie values only where the classes are told apart.
@@ -40,7 +43,8 @@ def leaves(problem: Problem, minimiser: object) -> dict[str, Callable[[int, floa
     bound = problem.apart_below
     if not bound > -np.inf:
         return {}
-    patience = _LBFGS_PATIENCE if minimiser is lbfgs else _PATIENCE
+    others = _WARM_PATIENCE if warm else _PATIENCE
+    patience = _LBFGS_PATIENCE if minimiser is lbfgs else others
 
     def far(iteration: int, value: float) -> bool:
         return iteration >= patience and value < bound

@@ -99,7 +99,7 @@ class _Way:
     ) -> Result:
         """Run the solver; leave with what it has reached where the classes are told apart."""
         log = self.log if logged else Log()
-        watched = self.far and logged and self._may_leave(problem)
+        watched = logged and self._may_leave(problem)
         result = self.minimiser(
             problem,
             start,
@@ -107,7 +107,7 @@ class _Way:
             tol=tol,
             callback=log.callback,
             **(settings or {}),
-            **(leaves(problem, self.minimiser) if watched else {}),
+            **(leaves(problem, self.minimiser, warm=not self.far) if watched else {}),
         )
         log.history += result.history
         if result.message == LEFT:
@@ -115,10 +115,10 @@ class _Way:
         return result
 
     def _may_leave(self, problem: Problem) -> bool:
-        """Whether the solver can leave a problem."""
+        """Whether the solver can leave a problem: a warm start only under bounds."""
         solver = getattr(self.minimiser, "func", self.minimiser)
         bounded = problem.fewer_rows and solver in (bounded_lbfgs, bounded_newton)
-        return bounded or solver in (newton, lbfgs)
+        return bounded or (self.far and solver in (newton, lbfgs))
 
     def _look_from_stone(
         self, problem: SteepProblem, start: FloatArray
