@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -288,8 +288,16 @@ def bounded_lbfgs(
     if problem.fewer_rows and room > 0 and not run.done and message != SEPARABLE:
         near = warm or run.residual <= _NEAR * problem.scale
         if near or leaves is None or not leaves(len(log.history), value):
-            same: dict[str, Any] = {"lower": lower, "max_iter": max_iter, "tol": tol}
-            return bounded_newton(problem, coef, warm=True, leaves=leaves, log=log, **same)
+            return bounded_newton(
+                problem,
+                coef,
+                lower=lower,
+                max_iter=max_iter,
+                tol=tol,
+                warm=True,
+                leaves=leaves,
+                log=log,
+            )
         message = LEFT
     return _finish(problem, coef, value, grad, lower, tol, log, message)
 
