@@ -36,6 +36,8 @@ _CONTRACTION = 0.25
 _SAMPLED_CONTRACTION = 0.5
 #: A sampled Hessian that does no better than this is replaced by the exact one.
 _FAILURE = 0.8
+#: Steps by close estimates that may fail before the exact Hessian takes over for good.
+_PARDONS = 10
 _SUFFICIENT_DECREASE = 1e-4
 #: How far the value of all rows may lie above that of a sample, in units of the scale, and how
 #: often what the sample leads to is halved for it.
@@ -161,17 +163,18 @@ class _Doubt:
     """Whether a step that failed is the fault of an estimated Hessian.
 
     Of a close estimate it hardly is where the step had to be damped, or where the exact Hessian
-    does no better: then it is the place, far from the minimum.
+    does no better: then it is the place, far from the minimum. Many steps that fail are enough.
     """
 
     def __init__(self, close: bool):
-        self.close = close
+        self.pardons = _PARDONS if close else 0
         self.cleared = False
 
     def exact_after_failure(self, exact: bool, damping: float) -> bool:
         """Return whether the next Hessian is to be exact."""
-        if not self.close:
+        if self.pardons == 0:
             return True
+        self.pardons -= 1
         self.cleared = self.cleared or exact
         return not self.cleared and damping == 0
 
