@@ -52,7 +52,7 @@ def test_a_good_estimate_is_not_blamed_for_a_place_far_from_the_minimum():
         return hessian(coef, exact=exact)
 
     problem.hessian = counted
-    found = newton(problem, 2.0 * np.ones(X.shape[1]), warm=True)
+    found = newton(problem, np.ones(X.shape[1]), warm=True)
     assert found.converged
     assert len(asked) > 5
     assert sum(asked) <= 1
