@@ -67,8 +67,9 @@ class BinnedRows:
         seen = _no_sharper(loss, _WIDTHS * width)
         outer = np.flatnonzero(~inner)
         if p > 1.0 and len(outer):
-            places = _heights(scores, inner, place, share, outer, seen)
-            place[outer] = _place(0.5 * (depth[outer] + _shares_below(places, share[outer], p)))
+            heights = _heights(scores, inner, place, share, outer, seen)
+            # half of the bins by score, half by price: the few rows that pay most have their own
+            place[outer] = _place(0.5 * (depth[outer] + _shares_below(heights, share[outer], p)))
         bins = np.where(inner, place, place + BINS)
         held = np.flatnonzero(np.bincount(bins))
         number = np.zeros(2 * BINS, dtype=np.intp)
