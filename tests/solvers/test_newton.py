@@ -65,18 +65,18 @@ def heavy_tails(n=5000, d=8):
     return X, X[:, :3].sum(axis=1) + rng.logistic(size=n) > 1.5
 
 
-def test_what_a_sample_without_the_heavy_rows_leads_to_is_halved(monkeypatch):
+def test_what_a_sample_without_the_heavy_rows_leads_to_is_halve_if_far(monkeypatch):
     X, y = heavy_tails(60_000, 5)
     negatives = np.flatnonzero(~y)
     X[negatives[1]] *= 1000 / np.abs(X[negatives[1]]).max()  # no sample of every k-th has it
-    starts, halved = [], newton_module._halved
+    starts, halved = [], newton_module._halve_if_far
 
     def kept(*asked):
         found = halved(*asked)
         starts.append((asked[0].value(asked[1]), found[1]))
         return found
 
-    monkeypatch.setattr(newton_module, "_halved", kept)
+    monkeypatch.setattr(newton_module, "_halve_if_far", kept)
     data = LabelledData.of_arrays(X, y, None)
     found = newton(problem_of(data, PNormPush(4.0)._task()), np.zeros(5))
     assert found.converged
@@ -91,7 +91,7 @@ def test_what_a_sample_without_the_heavy_rows_leads_to_is_halved(monkeypatch):
 
 def test_where_no_half_is_lower_the_first_point_is_kept():
     wall = Wall()
-    coef, value, _ = newton_module._halved(wall, np.array([0.5, -2.0]), -100.0)
+    coef, value, _ = newton_module._halve_if_far(wall, np.array([0.5, -2.0]), -100.0)
     assert coef.tolist() == [0.5, -2.0]
     assert value == wall.value_grad(coef)[0]
 

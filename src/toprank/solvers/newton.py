@@ -37,7 +37,7 @@ _SAMPLED_CONTRACTION = 0.5
 #: A sampled Hessian that does no better than this is replaced by the exact one.
 _FAILURE = 0.8
 #: Steps by close estimates that may fail before the exact Hessian takes over for good.
-_PARDONS = 10
+_FAILURES = 10
 _SUFFICIENT_DECREASE = 1e-4
 #: How far the value of all rows may lie above that of a sample, in units of the scale, and how
 #: often what the sample leads to is halved for it.
@@ -68,12 +68,12 @@ def newton(
     """
     log = Log(callback)
     coef, about = (start, np.inf) if warm else _coarse_start(problem, start, max_iter, tol)
-    coef, value, grad = _halved(problem, coef, about + _FAR_ABOVE * problem.scale)
+    coef, value, grad = _halve_if_far(problem, coef, about + _FAR_ABOVE * problem.scale)
     size, enough = largest(grad), tol * problem.scale
     hessian: KeptHessian | None = None
     fresh = exact = False
     patience = Patience(value, size, _PATIENCE)
-    damping, doubt = _Damping(problem.size), _Doubt(problem.close_estimates)
+    damping, fallback = _Damping(problem.size), _ExactFallback(problem.close_estimates)
     message = f"no convergence in {max_iter} Newton iterations"
     while len(log.history) < max_iter and size > enough:
         if hessian is None:
@@ -92,7 +92,7 @@ def newton(
         wanted = contraction if exact or not problem.has_sample else _SAMPLED_CONTRACTION
         shrunk = trial.size <= wanted * size
         if fresh and trial.size > _FAILURE * size:
-            exact = doubt.exact_after_failure(exact, trial.damping)
+            exact = fallback.exact_after_failure(exact, trial.damping)
         if fresh and not coef.any() and getattr(problem, "flattens", False):
             hessian.shrink(trial.coef, trial.grad - grad)
         hessian.learn(trial.coef - coef, trial.grad - grad)
@@ -141,7 +141,7 @@ def _coarse_start(
     return reached.coef, reached.value
 
 
-def _halved(
+def _halve_if_far(
     problem: SmoothProblem, coef: FloatArray, enough: float
 ) -> tuple[FloatArray, float, FloatArray]:
     """Halve coefficients for as long as the value falls and is not low enough.
@@ -159,24 +159,25 @@ def _halved(
     return coef, value, grad
 
 
-class _Doubt:
-    """Whether a step that failed is the fault of an estimated Hessian.
+class _ExactFallback:
+    """When the exact Hessian takes over from an estimate, by which steps fail.
 
-    Of a close estimate it hardly is where the step had to be damped, or where the exact Hessian
-    does no better: then it is the place, far from the minimum. Many steps that fail are enough.
+    A close estimate is hardly the cause where the step had to be damped, or where the exact Hessian
+    does no better: the start is far from the minimum then. After many such steps the exact one
+    takes over all the same.
     """
 
     def __init__(self, close: bool):
-        self.pardons = _PARDONS if close else 0
-        self.cleared = False
+        self.failures_left = _FAILURES if close else 0
+        self.exact_failed = False
 
     def exact_after_failure(self, exact: bool, damping: float) -> bool:
         """Return whether the next Hessian is to be exact."""
-        if self.pardons == 0:
+        if self.failures_left == 0:
             return True
-        self.pardons -= 1
-        self.cleared = self.cleared or exact
-        return not self.cleared and damping == 0
+        self.failures_left -= 1
+        self.exact_failed = self.exact_failed or exact
+        return not self.exact_failed and damping == 0
 
 
 class _Trial:
