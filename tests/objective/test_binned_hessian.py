@@ -14,7 +14,7 @@ LOSSES = ("logistic", "squared_hinge", "hinge")
 
 @pytest.fixture(autouse=True)
 def few_entries_are_enough(monkeypatch):
-    monkeypatch.setattr(problem, "EXACT_ENTRIES", 1)
+    monkeypatch.setattr(problem, "BINNED_FROM", 1)
 
 
 def heavy_tails(n=1500, d=12, seed=0):

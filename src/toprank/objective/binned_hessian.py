@@ -1,7 +1,7 @@
-"""The Hessian that bins tell, of some rows in memory.
+"""An estimate of the Hessian from bins of scores, for rows in memory.
 
-Exactly, the Hessian of a loss that does not factorise takes an evaluation per column; from bins
-(`toprank.objective.binned_curvature`) it takes one pass over some of the rows.
+The exact Hessian of a loss that does not factorise takes an evaluation per column; the estimate
+(`toprank.objective.binned_curvature`) takes one pass over some of the rows.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from toprank.losses import Loss
 from toprank.objective.binned_curvature import BinnedRows, BinnedSums
 from toprank.objective.data import LabelledData
 
-#: Rows of each class that a Hessian is estimated from, at the least; per feature for Newton's
-#: method, which is that of the estimate, and for L-BFGS, which only starts from it.
+#: Rows of each class that a Hessian is estimated from, at the least; then rows per feature, for
+#: Newton's method, whose steps use the estimate, and for L-BFGS, which only starts from it.
 _ROWS, _FOR_NEWTON, _TO_START_FROM = 5_000, 150, 50
 #: The most rows that are taken because their columns are few, and the products of entries that
 #: these may take.

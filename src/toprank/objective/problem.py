@@ -28,8 +28,8 @@ from toprank.prices import Power
 #: are exact, and the first evaluation, whose Hessian a solver asks for next, brings it along.
 EXACT_CURVATURE_UP_TO = 64
 
-#: Entries from which bins tell the Hessian of a loss that does not factorise.
-EXACT_ENTRIES = 1 << 15
+#: Entries of X from which the Hessian of a loss that does not factorise is estimated from bins.
+BINNED_FROM = 1 << 15
 
 #: Up to this many features a Hessian is cheap enough to begin with.
 NARROW = 100
@@ -376,9 +376,9 @@ class ScoredProblem(TwoClassProblem):
 
     @property
     def close_estimates(self) -> bool:  # type: ignore[override]
-        """Whether bins tell the Hessian; exactly it takes an evaluation per column."""
+        """Whether the Hessian is estimated from bins; the exact one takes an evaluation per column."""
         task, source = self.task, self.data.source
-        many = self.data.entries >= EXACT_ENTRIES
+        many = self.data.entries >= BINNED_FROM
         there = many and source.in_memory and not source.on_device
         is_root = isinstance(task.price, Power) and task.price.root and task.end != "both"
         return bool(there and is_root and self.has_curvature)

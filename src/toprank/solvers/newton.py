@@ -160,11 +160,11 @@ def _halve_if_far(
 
 
 class _ExactFallback:
-    """When the exact Hessian takes over from an estimate, by which steps fail.
+    """Decides, after steps that fail, when the exact Hessian replaces an estimate.
 
-    A close estimate is hardly the cause where the step had to be damped, or where the exact Hessian
-    does no better: the start is far from the minimum then. After many such steps the exact one
-    takes over all the same.
+    A close estimate is seldom the cause where the step had to be damped, or where the exact Hessian
+    does no better: the point is far from the minimum then. After many such steps the exact Hessian
+    is used all the same.
     """
 
     def __init__(self, close: bool):
