@@ -376,7 +376,7 @@ class ScoredProblem(TwoClassProblem):
 
     @property
     def close_estimates(self) -> bool:  # type: ignore[override]
-        """Whether the Hessian is estimated from bins; the exact one takes an evaluation per column."""
+        """Whether bins give the estimate; the exact Hessian takes an evaluation per column."""
         task, source = self.task, self.data.source
         many = self.data.entries >= BINNED_FROM
         there = many and source.in_memory and not source.on_device
