@@ -8,7 +8,7 @@ import pytest
 from toprank.metrics import METRICS, summary
 from toprank.metrics.differences import Differences
 from toprank.metrics.order import RankedList
-from toprank.metrics.smooth_sums import FEW, PowerSums, smooth_sum
+from toprank.metrics.smooth_sums import FEW, PowerSums
 from toprank.metrics.sorted_classes import SortedClasses
 
 FUNCTIONS = {
@@ -20,22 +20,29 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("start", [0.5, 7.0, 3e6])
-@pytest.mark.parametrize("width", [0.0, 1e-6, 0.02, 0.3, 30.0])
 @pytest.mark.parametrize("down", [False, True])
-def test_a_smooth_sum_is_that_of_the_values(name, start, width, down):
-    function = FUNCTIONS[name]
-    points = np.sort(start + width * np.random.default_rng(0).random(2 * FEW) ** 2)
-    points = points[::-1] if down else points
-    wanted = math.fsum(function(points))
-    assert smooth_sum(function, points) == pytest.approx(wanted, rel=1e-15, abs=0)
+def test_sums_of_a_smooth_function_are_those_of_its_values(name, start, down):
+    function, rng = FUNCTIONS[name], np.random.default_rng(0)
+    widths = [0.0, 1e-6, 0.02, 0.3, 30.0]
+    sets = [np.sort(start + width * rng.random(2 * FEW) ** 2) for width in widths]
+    sets = [points[::-1] if down else points for points in sets]
+    found = PowerSums.of([None, *sets]).sum_of(function)
+    assert np.isnan(found[0])
+    assert np.isfinite(found[1:3]).all() == (function(start) > 0)  # not where it vanishes
+    for points, summed in zip(sets, found[1:], strict=True):
+        if np.isfinite(summed):
+            assert summed == pytest.approx(math.fsum(function(points)), rel=1e-15, abs=0)
 
 
 def test_powers_serve_where_points_are_close_and_not_where_they_are_far_apart():
     close, far = 1 + 1e-3 * np.arange(2000) / 2000, 1 + np.arange(2000.0)
-    assert PowerSums.of(close).sum_of(FUNCTIONS["reciprocal"]) is not None
-    assert PowerSums.of(far).sum_of(FUNCTIONS["reciprocal"]) is None
-    assert PowerSums.of(close).sum_of(lambda x: np.abs(x - close[700])) is None  # a kink
-    assert PowerSums.of(1e3 * far).sum_of(FUNCTIONS["exponential"]) is None  # zero but at one end
+    sums = PowerSums.of([close, far, 1e3 * far])
+    assert sums.known
+    assert np.isfinite(sums.sum_of(FUNCTIONS["reciprocal"])).tolist() == [True, False, False]
+    kink = sums.sum_of(lambda x: np.abs(x - close[700]))
+    assert np.isnan(kink[0])
+    assert np.isnan(sums.sum_of(FUNCTIONS["exponential"])[2])  # zero but at one end
+    assert not PowerSums.of([]).known
 
 
 def test_differences_are_those_of_the_sums():

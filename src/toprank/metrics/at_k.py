@@ -275,12 +275,11 @@ def ndcg_at_each(lists: Lists, k: int | float) -> FloatArray:
     sizes = lists.sizes(k)
     ranked = lists.ranked
     cut = lists.tie_at_cut(sizes)
-    known = ranked is not None and any(end <= cut.start for _, end in ranked.sums_of_places)
-    if ranked is not None and known and not ranked.tied:
+    if ranked is not None and ranked.sums_of_places.known and not ranked.tied:
         gained = _discounted(lists, sizes, cut) + ranked.sum_over_places(
             lambda place: 1.0 / np.log(place + 1.0),
             lambda ties: float(np.sum(_discounted(lists, sizes, ties))),
-            range(cut.start),
+            cut.start,
         )
     else:
         ties = lists.ties_within(sizes)

@@ -42,7 +42,8 @@ class Differences(NDArrayOperatorsMixin):
         if isinstance(key, slice):
             first, stop, step = key.indices(len(self))
             if step == 1:
-                return np.diff(self.sums[first : max(first, stop) + 1])
+                stop = max(first, stop)
+                return self.sums[first + 1 : stop + 1] - self.sums[first:stop]
         elif np.ndim(key) == 0:
             at = range(len(self))[int(key)]
             return self.sums[at + 1] - self.sums[at]

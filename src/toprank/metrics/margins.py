@@ -15,7 +15,6 @@ from toprank._numerics import FloatArray, is_number, log_of, log_sum_exp
 from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.order import RankedList
-from toprank.metrics.smooth_sums import smooth_sum
 from toprank.metrics.sorted_classes import SortedClasses, SortedRows
 
 #: How many terms are summed at once.
@@ -294,8 +293,7 @@ def _log_mass(rows: SortedRows, sign: float) -> float:
         top = max(sign * float(depths[0]), sign * float(depths[-1]))
         mass = 0.0
         for first in range(0, len(depths), _BLOCK):  # a block stays in the cache
-            block = depths[first : first + _BLOCK]
-            mass += smooth_sum(lambda at: np.exp(sign * at - top), block)
+            mass += float(np.sum(np.exp(sign * depths[first : first + _BLOCK] - top)))
     return top + float(np.log(mass))
 
 

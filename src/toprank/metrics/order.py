@@ -168,37 +168,44 @@ class RankedList:
         found = self.found[ties.start : ties.stop + 1]
         return np.flatnonzero(found[1:] != found[:-1] if self.exact else self.positive[ties] > 0)
 
+    def places_alone(self, ties: slice) -> FloatArray | None:
+        """The places of the positives in some ties; None where some tie holds several of them."""
+        held = self.with_positives(ties)
+        alone = len(held) == self.found[ties.stop] - self.found[ties.start]
+        return self.places[1:][ties][held] if alone else None
+
     @cached_property
-    def sums_of_places(self) -> dict[tuple[int, int], PowerSums]:
-        """Of the places of positives that have no other in their tie, by the ends of their block.
+    def sums_of_places(self) -> PowerSums:
+        """Of the places of positives that have no other in their tie, block by block.
 
         Left out are blocks where a tie holds several positives, or few ties hold any.
         """
-        sums = {}
-        for ties in self.blocks() if self.exact else ():
-            held = self.with_positives(ties)
-            if len(held) >= FEW and len(held) == self.found[ties.stop] - self.found[ties.start]:
-                sums[ties.start, ties.stop] = PowerSums.of(self.places[1:][ties].take(held))
-        return sums
+        blocks = self.blocks() if self.exact else ()
+        places = map(self.places_alone, blocks)
+        return PowerSums.of(None if at is None or len(at) < FEW else at for at in places)
 
     def sum_over_places(
         self,
         discount: SmoothFunction,
         of_ties: Callable[[slice], float],
-        ties: range | None = None,
+        end: int | None = None,
     ) -> float:
-        """The sum over the positives of a smooth function of their last place.
+        """The sum over the positives of the first ties of a smooth function of their last place.
 
-        Where the positives of a block stand too far apart, or several in one tie, the sum is that
-        `of_ties`, which may depend on more than the place.
+        Where several positives of a block stand in one tie, the sum is that `of_ties`, which may
+        depend on more than the place.
         """
 
-        def of_block(block: slice) -> float:
-            powers = self.sums_of_places.get((block.start, block.stop))
-            summed = None if powers is None else powers.sum_of(discount)
-            return of_ties(block) if summed is None else summed
+        def of_block(block: slice, summed: float) -> float:
+            if not np.isnan(summed):
+                return summed
+            places = self.places_alone(block) if self.exact else None
+            return of_ties(block) if places is None else float(np.sum(discount(places)))
 
-        return self.sum_over_ties(of_block, ties)
+        blocks = list(self.blocks(range(len(self.scores))[:end]))
+        sums = self.sums_of_places.sum_of(discount)[: len(blocks) - (end is not None)].tolist()
+        sums += [np.nan] * (len(blocks) - len(sums))
+        return sum(map(of_block, blocks, sums))
 
     @property
     def positives(self) -> float:

@@ -268,7 +268,7 @@ def _gained_by_all(ranked: RankedList, decay: float) -> float:
     at most half of the other, no more than a digit of the difference is lost. Short lists are
     summed with care: the best order has exactly 1.
     """
-    if ranked.sums_of_places and not ranked.tied:
+    if ranked.sums_of_places.known and not ranked.tied:
         rate = decay / ranked.total
         worst = np.exp(-rate * ranked.negatives) * _discount_sum(rate * ranked.positives)
         first = -np.expm1(-rate)

@@ -7,8 +7,9 @@ exponential or a logarithm of each point takes ten times as long, and serve ever
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -22,6 +23,8 @@ FEW = 1 << 10
 _DEGREE = 6
 #: Numbers between these have sixth powers that are floats.
 _SIXTH_POWERS = 1e-40, 1e40
+#: What stands for a set of points that is left out.
+_NONE = [np.nan] * (_DEGREE + 3)
 #: Points where the function is evaluated, between -1 and 1.
 _NODES = chebyshev.chebpts1(_DEGREE + 1)
 #: From values there to Chebyshev's coefficients, and from these to the coefficients of the powers.
@@ -36,62 +39,54 @@ _LAST_TWO = np.array([1e-10, 2e-14])
 
 @dataclass(frozen=True)
 class PowerSums:
-    """What the sum of any smooth function over some points needs.
+    """What the sums of any smooth function over sets of points need.
 
     Attributes
     ----------
-    centre, reach : float
-        The middle of the extremes, and their distance from it.
-    sums : ndarray
+    centre, reach : ndarray of shape (m,)
+        The middle of each set's extremes, and their distance from it; NaN of sets left out.
+    sums : ndarray of shape (m, 7)
         The sums of x^0, ..., x^6 over the points, for x = point - centre.
     """
 
-    centre: float
-    reach: float
+    centre: FloatArray
+    reach: FloatArray
     sums: FloatArray
 
     @classmethod
-    def of(cls, points: FloatArray) -> PowerSums:
-        """Sum the powers of points that ascend or descend."""
-        centre, reach = _span_of(points)
-        x = points - centre
-        square = x * x
-        cube = square * x
-        low = (len(x), np.sum(x), np.sum(square), np.sum(cube))
-        high = (np.dot(square, square), np.dot(square, cube), np.dot(cube, cube))
-        return cls(centre, reach, np.array([*low, *high]))
+    def of(cls, sets: Iterable[FloatArray | None]) -> PowerSums:
+        """Sum the powers of sets of points that ascend or descend; None leaves one out."""
+        lines = [_NONE if points is None else _powers_of(points) for points in sets]
+        table = np.array(lines).reshape(-1, _DEGREE + 3)
+        return cls(table[:, 0], table[:, 1], table[:, 2:])
 
-    def sum_of(self, function: SmoothFunction) -> float | None:
-        """Sum a function over the points; None where a polynomial would not have its values."""
-        powers = _polynomial(function, self.centre, self.reach)
-        return None if powers is None else self._sum_of_powers(powers)
+    @cached_property
+    def known(self) -> bool:
+        """Whether any set was summed."""
+        return bool(np.isfinite(self.centre).any())
 
-    def _sum_of_powers(self, powers: FloatArray) -> float:
-        if self.reach == 0:
-            return float(self.sums[0] * powers[0])
-        return float(np.dot(powers, self.sums / self.reach ** np.arange(_DEGREE + 1)))
-
-
-def smooth_sum(function: SmoothFunction, points: FloatArray) -> float:
-    """Sum a function over points that ascend or descend."""
-    if len(points) >= FEW:
-        powers = _polynomial(function, *_span_of(points))
-        if powers is not None:
-            return PowerSums.of(points)._sum_of_powers(powers)
-    return float(np.sum(function(points)))
+    def sum_of(self, function: SmoothFunction) -> FloatArray:
+        """Sum a function over each set; NaN where a polynomial would not have its values."""
+        totals = np.full(len(self.centre), np.nan)
+        alone = self.reach == 0
+        fit = (self.reach > _SIXTH_POWERS[0]) & (self.reach < _SIXTH_POWERS[1])
+        served = np.flatnonzero(alone | fit)
+        centre, reach, sums = self.centre[served], self.reach[served], self.sums[served]
+        waves = function(centre[:, None] + reach[:, None] * _NODES) @ _TO_WAVES.T
+        good = np.all(np.abs(waves[:, -2:]) < _LAST_TWO * np.abs(waves[:, :1]), axis=1)
+        powers = waves @ _TO_POWERS.T
+        units = np.where(reach > 0, reach, 1.0)[:, None] ** np.arange(_DEGREE + 1)
+        totals[served] = np.where(good, np.sum(powers * (sums / units), axis=1), np.nan)
+        return totals
 
 
-def _span_of(points: FloatArray) -> tuple[float, float]:
-    """The middle of the first and the last point, and their distance from it."""
+def _powers_of(points: FloatArray) -> list[float]:
+    """Centre, reach and sums of powers of one set."""
     first, last = float(points[0]) / 2, float(points[-1]) / 2
-    return first + last, abs(last - first)
-
-
-def _polynomial(function: SmoothFunction, centre: float, reach: float) -> FloatArray | None:
-    """The coefficients of powers of (x - centre) / reach, if they give the function's values."""
-    if reach > 0 and not _SIXTH_POWERS[0] < reach < _SIXTH_POWERS[1]:
-        return None
-    waves = _TO_WAVES @ function(centre + reach * _NODES)
-    if not np.all(np.abs(waves[-2:]) < _LAST_TWO * abs(waves[0])):
-        return None
-    return _TO_POWERS @ waves
+    centre = first + last
+    x = points - centre
+    square = x * x
+    cube = square * x
+    low = [float(len(x)), float(np.sum(x)), float(np.dot(x, x)), float(np.dot(x, square))]
+    high = [float(np.dot(square, square)), float(np.dot(square, cube)), float(np.dot(cube, cube))]
+    return [centre, abs(last - first), *low, *high]

@@ -143,7 +143,7 @@ def _depths_of(scores: FloatArray, members: NDArray[np.bool_]) -> FloatArray:
     for first in range(0, len(scores), _BLOCK):
         rows = slice(first, first + _BLOCK)
         # numbers of rows pick in a third of the time that a mask takes
-        part = scores[rows].take(np.flatnonzero(members[rows]))
+        part = scores[rows][np.flatnonzero(members[rows])]
         np.negative(part, out=depths[filled : filled + len(part)])
         filled += len(part)
     return depths
@@ -177,7 +177,7 @@ def _ties_of_merge(high: FloatArray, low: FloatArray) -> tuple[NDArray[np.intp],
     """Counts down to the end of each joined tie of these rows, by a merge of the classes."""
     depths = np.concatenate((high, low))
     order = np.argsort(depths, kind="stable")  # of two sorted runs; positives first in a tie
-    depths, is_positive = depths.take(order), order < len(high)
+    depths, is_positive = depths[order], order < len(high)
     last = np.append(depths[1:] != depths[:-1], True)
     with_positives = is_positive
     if not last.all():
@@ -185,7 +185,7 @@ def _ties_of_merge(high: FloatArray, low: FloatArray) -> tuple[NDArray[np.intp],
         with_positives = is_positive[np.maximum.accumulate(first)]
     last[:-1] &= with_positives[1:] | with_positives[:-1]
     ends = np.flatnonzero(last)
-    met = np.cumsum(is_positive, dtype=np.intp).take(ends)
+    met = np.cumsum(is_positive, dtype=np.intp)[ends]
     return met, ends + 1 - met
 
 
@@ -203,7 +203,7 @@ def _ties_of_search(high: FloatArray, low: FloatArray) -> tuple[NDArray[np.intp]
     held = np.ones(2 * len(ends), dtype=bool)
     np.greater(passed[1::2], passed[:-1:2], out=held[::2])
     ties = np.flatnonzero(held)
-    return found.take((ties + 1) >> 1), passed[1:].take(ties)
+    return found[(ties + 1) >> 1], passed[1:][ties]
 
 
 def blocks_of(ties: range) -> Iterator[slice]:
