@@ -211,6 +211,8 @@ def wide_tables(share: float, table: Path | None) -> Iterator[Line]:
         (bits, 2_000, 512, " bits"),
         (normal, 1_000, 2_000, ""),
         (normal, 300, 5_000, ""),
+        (normal, 1_500, 4_000, ""),
+        (normal, 10_000, 1_000, ""),
         (text, 2_000, 20_000, " hashed text"),
     )
     for make, n, d, kind in makers:

@@ -132,7 +132,8 @@ def test_compiled_second_moments_leave_no_row_out_that_its_entries_make_heavy(si
     ((_, plain),) = rows.sum_tilted(coef, ((-1.0, 4.0),), 2)
     monkeypatch.setattr(labelled, "COMPILED_FROM", 0)
     ((_, again),) = rows.sum_tilted(coef, ((-1.0, 4.0),), 2)
-    np.testing.assert_allclose(again.second, plain.second, rtol=1e-11)
+    found, wanted = np.triu(again.second), np.triu(plain.second)
+    np.testing.assert_allclose(found, wanted, rtol=1e-11)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

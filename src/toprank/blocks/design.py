@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.linalg import blas
 
 from toprank._arrays import IntArray, Matrix, TableLike
 from toprank._lazy import cached_property
@@ -60,6 +61,10 @@ class Tile(ABC):
     @abstractmethod
     def second_moments(self, weight: Any) -> FloatArray:
         """Return X.T @ diag(weight) @ X, for weights that are not negative."""
+
+    def add_second_moments(self, weight: Any, total: FloatArray) -> None:
+        """Add them to a matrix whose upper half alone need be right, see `mirrored`."""
+        total += self.second_moments(weight)
 
     @abstractmethod
     def sizes(self, v: Any) -> FloatArray:
@@ -148,8 +153,8 @@ class Design(ABC):
         total = np.zeros((self.n_features, self.n_features))
         with np.errstate(over="ignore", invalid="ignore"):
             for rows, tile in self.tiles():
-                total += tile.second_moments(weight[rows])
-        return total
+                tile.add_second_moments(weight[rows], total)
+        return mirrored(total)
 
     def sizes(self, v: Any) -> FloatArray:
         """Return |X|.T @ |v|: the size of what is added up in X.T @ v."""
@@ -192,6 +197,13 @@ def heavy_rows(weight: FloatArray, largest: float) -> NDArray[np.intp] | None:
     return rows if len(rows) < _WORTH_GATHERING * len(weight) else None
 
 
+def mirrored(upper: FloatArray) -> FloatArray:
+    """Return a symmetric matrix of which the upper half is given."""
+    found = np.triu(upper)
+    found += np.triu(upper, 1).T
+    return found
+
+
 def largest_entry(entries: FloatArray) -> float:
     """Return the largest absolute value, zero of none."""
     return max(float(entries.max(initial=0)), -float(entries.min(initial=0)))
@@ -232,6 +244,19 @@ class DenseTile(Tile):
             return self.take(rows).second_moments(weight[rows])
         weighed = self.matrix * np.sqrt(weight)[:, None]
         return weighed.T @ weighed  # half the work of A.T @ B
+
+    def add_second_moments(self, weight: FloatArray, total: FloatArray) -> None:
+        rows = heavy_rows(weight, self.largest)
+        if rows is not None:
+            self.take(rows).add_second_moments(weight[rows], total)
+        elif self.matrix.size:
+            weighed = self.matrix * np.sqrt(weight)[:, None]
+            by_row = weighed.flags.c_contiguous
+            # for BLAS, whose matrices lie by columns, our upper half is the lower
+            blas.dsyrk(
+                1.0, weighed.T if by_row else weighed, beta=1.0, c=total.T,
+                trans=int(not by_row), lower=1, overwrite_c=1,
+            )  # fmt: skip
 
     def sizes(self, v: FloatArray) -> FloatArray:
         return np.abs(v) @ np.abs(self.matrix)

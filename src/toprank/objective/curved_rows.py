@@ -21,9 +21,9 @@ from toprank.blocks.design import DENSE_SHARE
 from toprank.objective.data import LabelledData
 from toprank.objective.sampled import heaviest_rows
 
-#: Curvature, as a share of all of it, that the rows left out may make, at the most and where next
-#: to none may; and what a row left out may make along its own direction, as a share of the penalty.
-_LEFT_OUT, _NEXT_TO_NONE, _BESIDE_PENALTY = 1e-4, 1e-8, 1.0
+#: Curvature, as a share of all of it, that the rows left out may make, at the most; and what a row
+#: left out may make along its own direction, as a share of the penalty.
+_LEFT_OUT, _BESIDE_PENALTY = 1e-8, 1.0
 #: Entries up to which rows are made dense for the products of all pairs of them, and the largest
 #: of these products up to which they may have single precision.
 _DENSE_ENTRIES, _ROUNDED_UP_TO = 1 << 23, 1e6
@@ -151,7 +151,7 @@ def curved_rows(
     alpha : float
         The penalty: rows that bend the objective much less than this are left out.
     exact : bool
-        Whether next to no curvature is left to the diagonal, and products are in double precision.
+        Whether products are in double precision.
     """
     bends = np.where(slopes < 0, abs(tilts[0]), abs(tilts[1])) * np.abs(slopes)
     total = float(bends.sum())
@@ -160,7 +160,7 @@ def curved_rows(
     spread = data.column_spread() ** 2
     telling = int(np.count_nonzero(bends * np.sum(spread) > _BESIDE_PENALTY * alpha))
     most = min(most, max(1, telling))
-    found = heaviest_rows(bends, _NEXT_TO_NONE if exact else _LEFT_OUT, most)
+    found = heaviest_rows(bends, _LEFT_OUT, most)
     chosen = np.sort(np.argpartition(bends, -most)[-most:]) if found is None else found[0]
     bend = bends[chosen]
     if bend.sum() < _TELLING * total:

@@ -467,7 +467,7 @@ class SweptProblem(TwoClassProblem):
     def curved_rows(
         self, coef: FloatArray, of: SweptProblem | None = None, *, exact: bool = False
     ) -> CurvedRows | None:
-        """Return the curvature of the heaviest rows, or of next to all, without the penalty.
+        """Return the curvature of the heaviest rows, without the penalty.
 
         The weights of the rows are those of another problem ``of`` the same rows where it is given:
         then rows that bend it less than its own penalty hardly hold its minimum.

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank._arrays import BoolArray
 from toprank._numerics import FloatArray
-from toprank.blocks.design import Tile
+from toprank.blocks.design import Tile, mirrored
 
 if TYPE_CHECKING:
     from toprank.blocks.tensors import OnDevice
@@ -95,7 +95,7 @@ class RelativeSums:
 class Tilted(RelativeSums):
     """e^{tilt f} over the rows of one class: its top, and mass and moments relative to it.
 
-    Each may have an axis of settings before its own.
+    Each may have an axis of settings before its own. Of the second moments the upper half is right.
     """
 
     _sums = ("mass", "moment", "second")
@@ -126,7 +126,7 @@ class Tilted(RelativeSums):
         self.mass += float(np.sum(weight))
         self.moment += tile.adjoint(weight)
         if self.second is not None:
-            self.second += tile.second_moments(weight)
+            tile.add_second_moments(weight, self.second)
 
     def _add_settings(self, tile: Tile, exponents: FloatArray) -> None:
         self.raise_to(np.max(exponents, axis=1, initial=-np.inf))
@@ -146,14 +146,15 @@ class Tilted(RelativeSums):
     @property
     def covariance(self) -> FloatArray:
         assert self.second is not None  # the sweep gathered second moments
-        mean, found = self.mean, self.second / self.mass
+        mean, found = self.mean, mirrored(self.second)
+        found /= self.mass
         found -= np.outer(mean, mean)
         return found
 
     def take_covariance(self, factor: float) -> FloatArray:
         """Return a multiple of the covariance, in the place of the second moments."""
         assert self.second is not None
-        mean, found = self.mean, self.second
+        mean, found = self.mean, mirrored(self.second)
         found *= factor / self.mass
         found -= np.outer(factor * mean, mean)
         self.second = None
