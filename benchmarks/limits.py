@@ -214,6 +214,7 @@ def wide_tables(share: float, table: Path | None) -> Iterator[Line]:
         (normal, 1_500, 4_000, ""),
         (normal, 10_000, 1_000, ""),
         (text, 2_000, 20_000, " hashed text"),
+        (text, 20_000, 20_000, " hashed text"),
     )
     for make, n, d, kind in makers:
         n = int(n * share)

@@ -62,7 +62,7 @@ def test_the_weights_of_another_problem_are_taken_where_it_is_named():
     problem, coef = problem_of_rows(p=8.0)
     gentler = problem.eased(1.0, 4.0)
     slopes = gentler.row_slopes(coef)
-    asked = curved_rows(problem.data, slopes, problem.tilts[0], 60, gentler.alpha)
+    asked = curved_rows(problem.data, slopes, problem.tilts[0], 60, 60, gentler.alpha)
     found = problem.curved_rows(coef, gentler)
     np.testing.assert_array_equal(found.root, asked.root)
 
@@ -70,7 +70,7 @@ def test_the_weights_of_another_problem_are_taken_where_it_is_named():
 def test_a_steep_price_rests_on_few_rows_and_a_diagonal_stands_for_the_others():
     problem, coef = problem_of_rows(p=64.0, n=400)
     slopes = problem.row_slopes(coef)
-    curved = curved_rows(problem.data, slopes, problem.tilts[0], 40)
+    curved = curved_rows(problem.data, slopes, problem.tilts[0], 40, 40)
     assert len(curved.root) <= 40
     bends = np.where(slopes < 0, *np.abs(problem.tilts[0])[:, None]) * np.abs(slopes)
     share = 1.0 - np.sum(curved.root**2) / np.sum(bends)
@@ -79,13 +79,20 @@ def test_a_steep_price_rests_on_few_rows_and_a_diagonal_stands_for_the_others():
     np.testing.assert_allclose(curved.rest, left_out)
 
 
+def test_few_rows_tell_the_curvature_where_not_all_that_bend_it_have_room():
+    problem, coef = problem_of_rows(p=4.0, n=400)
+    given = problem.data, problem.row_slopes(coef), problem.tilts[0]
+    assert len(curved_rows(*given, 400, 200).root) > 200  # all of them
+    assert len(curved_rows(*given, 399, 200).root) == 200
+
+
 def test_rows_that_make_little_of_the_curvature_tell_nothing():
     problem, coef = problem_of_rows(p=1.0, n=400)
-    assert curved_rows(problem.data, problem.row_slopes(0.0 * coef), problem.tilts[0], 40) is None
+    assert curved_rows(problem.data, problem.row_slopes(0.0 * coef), problem.tilts[0], 40, 40) is None
 
 
 def test_slopes_that_are_no_numbers_tell_nothing():
     problem, coef = problem_of_rows()
     nothing = np.full(60, np.nan)
-    assert curved_rows(problem.data, nothing, problem.tilts[0], 40) is None
-    assert curved_rows(problem.data, 0.0 * problem.row_slopes(coef), problem.tilts[0], 40) is None
+    assert curved_rows(problem.data, nothing, problem.tilts[0], 40, 40) is None
+    assert curved_rows(problem.data, 0.0 * problem.row_slopes(coef), problem.tilts[0], 40, 40) is None

@@ -133,6 +133,7 @@ def curved_rows(
     slopes: FloatArray,
     tilts: tuple[float, float],
     most: int,
+    few: int,
     alpha: float = 0.0,
     *,
     exact: bool = False,
@@ -146,8 +147,9 @@ def curved_rows(
         The gradient in the scores: less the weight for a positive, the weight for a negative.
     tilts : pair of floats
         Those of the positives and the negatives.
-    most : int
-        Rows, at the most.
+    most, few : int
+        Rows, at the most; and how many of them where more than these bend it beside the penalty: no
+        number of rows tells all of the curvature there, and every iteration takes longer for them.
     alpha : float
         The penalty: rows that bend the objective much less than this are left out.
     exact : bool
@@ -159,9 +161,9 @@ def curved_rows(
         return None
     spread = data.column_spread() ** 2
     telling = int(np.count_nonzero(bends * np.sum(spread) > _BESIDE_PENALTY * alpha))
-    most = min(most, max(1, telling))
-    found = heaviest_rows(bends, _LEFT_OUT, most)
-    chosen = np.sort(np.argpartition(bends, -most)[-most:]) if found is None else found[0]
+    room = max(1, telling) if telling <= most else few
+    found = heaviest_rows(bends, _LEFT_OUT, room)
+    chosen = np.sort(np.argpartition(bends, -room)[-room:]) if found is None else found[0]
     bend = bends[chosen]
     if bend.sum() < _TELLING * total:
         return None

@@ -7,6 +7,7 @@ and alpha at once. `problem_of` chooses the form that passes over the rows the f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -464,6 +465,14 @@ class SweptProblem(TwoClassProblem):
         fit = _CURVED_ROWS if self.data.sparse else _CURVED_ENTRIES // self.size
         return max(1, min(_CURVED_ROWS, fit))
 
+    @property
+    def _curved_as_cheaply(self) -> int:
+        """Rows whose pairs are no more than the entries that a gradient reads."""
+        if not self.data.sparse:
+            return self._most_curved
+        stored: int = self.data.source.stored  # type: ignore[attr-defined]
+        return max(1, min(self._most_curved, math.isqrt(stored)))
+
     def curved_rows(
         self, coef: FloatArray, of: SweptProblem | None = None, *, exact: bool = False
     ) -> CurvedRows | None:
@@ -475,7 +484,8 @@ class SweptProblem(TwoClassProblem):
         weighing = of or self
         alpha = 0.0 if exact else max(self.alpha, weighing.alpha)
         slopes = weighing.row_slopes(coef)
-        return curved_rows(self.data, slopes, self.tilts[0], self._most_curved, alpha, exact=exact)
+        rows = self._most_curved, self._curved_as_cheaply
+        return curved_rows(self.data, slopes, self.tilts[0], *rows, alpha, exact=exact)
 
     def bound_of_largest(self, coef: FloatArray) -> float:
         """Return a lower bound on the minimum of the largest height, of one end, from weights.
