@@ -88,11 +88,15 @@ def test_few_rows_tell_the_curvature_where_not_all_that_bend_it_have_room():
 
 def test_rows_that_make_little_of_the_curvature_tell_nothing():
     problem, coef = problem_of_rows(p=1.0, n=400)
-    assert curved_rows(problem.data, problem.row_slopes(0.0 * coef), problem.tilts[0], 40, 40) is None
+    assert (
+        curved_rows(problem.data, problem.row_slopes(0.0 * coef), problem.tilts[0], 40, 40) is None
+    )
 
 
 def test_slopes_that_are_no_numbers_tell_nothing():
     problem, coef = problem_of_rows()
     nothing = np.full(60, np.nan)
     assert curved_rows(problem.data, nothing, problem.tilts[0], 40, 40) is None
-    assert curved_rows(problem.data, 0.0 * problem.row_slopes(coef), problem.tilts[0], 40, 40) is None
+    assert (
+        curved_rows(problem.data, 0.0 * problem.row_slopes(coef), problem.tilts[0], 40, 40) is None
+    )

@@ -358,9 +358,20 @@ class ScoredProblem(TwoClassProblem):
         return self.objective.scale
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
-        return self.add_penalty(*gradient_in_scores(self.data, self.objective, coef), coef)
+        def evaluate() -> tuple[float, FloatArray]:
+            return gradient_in_scores(self.data, self.objective, coef)
+
+        value, grad = self._evaluated.at(coef, 1, evaluate)
+        return self.add_penalty(value, grad, coef)
+
+    @cached_property
+    def _evaluated(self) -> Last:
+        """The last value and gradient, without the penalty: a path asks for them once more."""
+        return Last()
 
     def value(self, coef: FloatArray) -> float:
+        if self._evaluated.knows(coef):
+            return self.value_grad(coef)[0]
         return self.objective.value(self.scores(coef)) + self.cost(coef)
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:

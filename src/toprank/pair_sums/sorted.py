@@ -18,21 +18,24 @@ once and parted on the way down, and one pass over both halves gives the sums.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property
+from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toprank._arrays import AnyArray
-from toprank._numerics import FloatArray, stable_order
+from toprank._numerics import FloatArray
 from toprank.losses import Loss
 from toprank.losses.margin import derivative_coefficients
 from toprank.pair_sums.base import GradedSum, PairSum
 from toprank.pair_sums.pair_by_pair import PAIRS_PER_BLOCK, Blocked
 from toprank.pairs import Graded, IntArray
+
+#: From a knot to the last source that each target reaches, and the gap to it.
+Reach: TypeAlias = Callable[[float], "tuple[NDArray[np.intp], FloatArray]"]
 
 HIGHEST_DEGREE = 2
 #: Parts that the depths of the tree are dealt to, for threads: fixed, so that sums are too.
@@ -96,28 +99,31 @@ class _Prefix:
     def __init__(self, loss: Loss, source: FloatArray, target: FloatArray):
         self.pieces, self.bend = loss.pieces, loss.bend
         self.side: Literal["left", "right"] = "right" if loss.includes_knot else "left"
-        self.order = stable_order(source)
+        self.order = np.argsort(source)  # ties in any order: their sums are the same
         self.source = source[self.order]
-        self.target = target
+        self.size = len(target)
         # looked up in sorted order the binary searches stay in cache
-        self.target_order = stable_order(target)
+        self.target_order = np.argsort(target)
+        self.target = target[self.target_order]
         self._kept_stretches: _Stretches | None = None
 
     def sums(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
         highest = max(len(c) - 1 for _, c in self.pieces) if self.bend is None else HIGHEST_DEGREE
-        v = v[self.order]
+        v, reach = v[self.order], cache(self._reach)
         with np.errstate(over="ignore", invalid="ignore"):  # squares beyond 1e308 are infinite
             moments = self._moments(v, highest)
-            totals = self._sums(orders, moments)
+            totals = self._sums(orders, moments, reach)
             if self.bend is not None:
-                self._add_bend(totals, orders, v, moments, *self.bend)
+                self._add_bend(totals, orders, v, moments, reach, *self.bend)
         return totals
 
-    def _sums(self, orders: tuple[int, ...], moments: list[FloatArray]) -> list[FloatArray]:
-        shape = (len(self.target), *moments[0].shape[1:])
+    def _sums(
+        self, orders: tuple[int, ...], moments: list[FloatArray], reach: Reach
+    ) -> list[FloatArray]:
+        shape = (self.size, *moments[0].shape[1:])
         totals = [np.zeros(shape) for _ in orders]
         for knot, coefficients in self.pieces:
-            last, gap = self._reach(knot)
+            last, gap = reach(knot)
             gap = gap.reshape(-1, *(1 for _ in shape[1:]))
             powers = _powers_at(gap, [moment[last] for moment in moments])
             for total, k in zip(totals, orders, strict=True):
@@ -132,13 +138,14 @@ class _Prefix:
         orders: tuple[int, ...],
         v: FloatArray,
         moments: list[FloatArray],
+        reach: Reach,
         knot: float,
         width: float,
     ) -> None:
         """Add the sums, or derivatives, of (threshold - source)^2 / (2 width) over the bend."""
-        threshold = self.target[self.target_order] + knot
-        first, _ = self._reach(knot - width)
-        last, gap = self._reach(knot)
+        threshold = self.target + knot
+        first, _ = reach(knot - width)
+        last, gap = reach(knot)
         powers = self._stretches(width).powers(v, first, last, threshold)
         # where no row lies beyond the bend, the moments keep even the smallest sums exact
         alone = _powers_at(gap, [moment[last] for moment in moments])
@@ -154,7 +161,7 @@ class _Prefix:
 
     def _reach(self, knot: float) -> tuple[NDArray[np.intp], FloatArray]:
         """For each sorted target, the last source it reaches (0: none) and the gap to it."""
-        threshold = self.target[self.target_order] + knot
+        threshold = self.target + knot
         last = np.searchsorted(self.source, threshold, side=self.side)
         gap = threshold - self.source[np.maximum(last - 1, 0)]
         gap[last == 0] = 0.0
