@@ -80,7 +80,7 @@ def test_some_of_the_rows_are_turned_in_the_span_of_all(shift):
 
 @pytest.mark.parametrize(
     "rows",
-    [few_rows(n=250)[0], few_rows(d=200)[0], sparse.csr_array(few_rows()[0])],
+    [few_rows(n=260)[0], few_rows(d=200)[0], sparse.csr_array(few_rows()[0])],
     ids=["many rows", "few columns", "sparse"],
 )
 def test_other_tables_are_left_as_they_are(rows):

@@ -454,6 +454,10 @@ class SweptProblem(TwoClassProblem):
         return self.data.source.in_memory and len(self.tilts) == 1
 
     @property
+    def all_rows_tell(self) -> bool:  # type: ignore[override]
+        return self.tells_by_rows and not self.data.sparse and self.n_rows <= self._most_curved
+
+    @property
     def fewer_rows(self) -> bool:  # type: ignore[override]
         few = self.n_rows <= min(self.size, self._most_curved, _FEW_ROWS)
         there = self.tells_by_rows and not self.data.sparse and few

@@ -19,7 +19,7 @@ from toprank.objective.forms import problem_of
 from toprank.objective.problem import TwoClassProblem
 
 #: Columns from which turning repays its price, and how many there must be of them for each row.
-_COLUMNS, _COLUMNS_PER_ROW = 256, 1.5
+_COLUMNS, _COLUMNS_PER_ROW = 256, 1.2
 #: The most rows, and entries, that are turned.
 _ROWS, _ENTRIES = 2000, 1 << 24
 #: How much larger than most a column may be: rounding to a row's size must leave digits to all.

@@ -33,8 +33,9 @@ from toprank.solvers.result import (
     largest,
 )
 
-#: Up to this many features a Hessian is worth its price as a change of coordinates.
-ROUND_UP_TO = 1000
+#: Up to this many features a Hessian is worth its price as a change of coordinates, and up to this
+#: many where a few rows tell all of it.
+ROUND_UP_TO, _ROUND_FEW_ROWS_UP_TO = 1000, 500
 #: Iterations of wider problems before the heaviest rows give them coordinates.
 _BEFORE_ROWS = 20
 #: Iterations after which those of the point reached repay their price.
@@ -67,7 +68,7 @@ def lbfgs(
     """
     log = Log(callback)
     coef, message = start, f"no convergence in {max_iter} L-BFGS iterations"
-    by_rows = problem.size > ROUND_UP_TO and problem.tells_by_rows
+    by_rows = is_told_by_rows(problem)
     can_round = by_rows or (problem.size <= ROUND_UP_TO and problem.has_curvature)
     repaid_by = _ROWS_REPAID_BY if by_rows else problem.hessian_repaid_by
     tries = max(problem.gradients_first, _BEFORE_ROWS if by_rows and not warm else 0)
@@ -101,6 +102,13 @@ def lbfgs(
     done = done or at_rounding(gap, leg.value) or (message == STUCK and is_near(gap, leg.value))
     message = "" if done else message
     return Result(coef, leg.value, leg.grad, len(log.history), done, message, log.history, gap)
+
+
+def is_told_by_rows(problem: Problem) -> bool:
+    """Whether the heaviest rows give the coordinates, and no Hessian does."""
+    if problem.size <= _ROUND_FEW_ROWS_UP_TO or not problem.tells_by_rows:
+        return False
+    return problem.size > ROUND_UP_TO or problem.all_rows_tell
 
 
 def gradient_leg(
@@ -268,7 +276,7 @@ class _Coordinates:
 def _coordinates(
     problem: Problem, coef: FloatArray, reshape: bool, hessian: FloatArray | Curved | None = None
 ) -> _Coordinates:
-    if reshape and problem.size > ROUND_UP_TO:
+    if reshape and is_told_by_rows(problem):
         curved = hessian
         if hessian is None:
             curved = problem.curved_rows(coef)  # type: ignore[attr-defined]

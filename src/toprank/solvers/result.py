@@ -99,6 +99,10 @@ class Problem(SmoothProblem, Protocol):
     def tells_by_rows(self) -> bool:
         """Whether there are `curved_rows`: whether it is a `WideProblem`."""
 
+    @property
+    def all_rows_tell(self) -> bool:
+        """Whether none of a dense table's rows need be left out then."""
+
     def bound_by(self, smooth: Any, coef: FloatArray) -> float:
         """Return a lower bound on the minimum, from where a smooth problem was solved."""
 

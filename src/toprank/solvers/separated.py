@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank.solvers.lbfgs import ROUND_UP_TO, lbfgs
+from toprank.solvers.lbfgs import ROUND_UP_TO, is_told_by_rows, lbfgs
 from toprank.solvers.result import Curved, EasedProblem, Log, Problem, Result, duality_gap
 
 #: Iterations after which a run that has passed the bound below is left: L-BFGS's, others', and
@@ -134,7 +134,7 @@ def curvature_of(problem: Problem, near: Problem, coef: FloatArray) -> FloatArra
     """
     if not _tells_curvature(problem):
         return None
-    if problem.size > ROUND_UP_TO:
+    if is_told_by_rows(problem):
         found: Curved | None = problem.curved_rows(coef, near)  # type: ignore[attr-defined]
         return found
     hessian = near.hessian(coef, exact=False)
@@ -143,7 +143,7 @@ def curvature_of(problem: Problem, near: Problem, coef: FloatArray) -> FloatArra
 
 
 def _tells_curvature(problem: Problem) -> bool:
-    if problem.size > ROUND_UP_TO:
+    if problem.size > ROUND_UP_TO or is_told_by_rows(problem):
         return bool(problem.tells_by_rows)
     return bool(problem.has_curvature and not problem.gradients_first)
 
