@@ -62,7 +62,7 @@ class Tile(ABC):
     def second_moments(self, weight: Any) -> FloatArray:
         """Return X.T @ diag(weight) @ X, for weights that are not negative."""
 
-    def add_second_moments(self, weight: Any, total: FloatArray) -> None:
+    def add_second_moments(self, weight: FloatArray, total: FloatArray) -> None:
         """Add them to a matrix whose upper half alone need be right, see `mirrored`."""
         total += self.second_moments(weight)
 
