@@ -1,11 +1,12 @@
 """Tables of more than a thousand columns: no square Hessian, and the minimum of fewer columns.
 
-They have more than one row for two columns: fewer are turned before.
+They have more than five rows for six columns: fewer are turned before.
 """
 
 import numpy as np
 import pytest
 from scipy import linalg, sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from toprank import PNormPush, blocks
 from toprank.objective import LabelledData, SweptProblem, Task
@@ -32,7 +33,7 @@ def objective(X, y, coef, p, weight=None):
 
 @pytest.fixture(scope="module")
 def rows():
-    return wide(540)
+    return wide(900)
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +114,23 @@ def test_coordinates_need_a_diagonal():
     curved = curvature()
     assert _by_rows(curved, -1.0) is None
     assert _by_rows(curved, np.nan) is None
+
+
+@pytest.mark.more
+def test_a_newton_run_that_is_stuck_far_out_goes_along_the_penalties():
+    rng = np.random.default_rng(2)
+    X = 1e6 * rng.normal(size=(300, 480))
+    y = X[:, :5].sum(1) / 1e6 + rng.normal(size=300) > 1
+    found = {}
+    for solver in ("newton", "lbfgs"):
+        with pytest.warns(ConvergenceWarning, match="no further decrease"):
+            found[solver] = PNormPush(4, solver=solver).fit(X, y).objective_
+    assert found["newton"] == pytest.approx(found["lbfgs"], rel=1e-9)
+
+
+def test_rows_are_not_turned_where_there_is_no_penalty():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(60, 60)), 5, axis=1)  # columns that depend on others
+    y = X[:, 0] + rng.normal(size=60) > 0.5
+    with pytest.warns(ConvergenceWarning, match="The classes are separable"):
+        PNormPush(4, alpha=0).fit(X, y)

@@ -92,8 +92,11 @@ class Minimiser(ABC):
         return self.positive or self.solver == "coordinate"
 
     def _turned(self, problem: TwoClassProblem | PairProblem) -> Turned | None:
-        """The rows in fewer columns; None where they are fitted as they are."""
-        if not isinstance(problem, TwoClassProblem) or self._single_columns:
+        """The rows in fewer columns; None where they are fitted as they are.
+
+        Without a penalty nothing holds back what rounding makes of columns that depend on others.
+        """
+        if not isinstance(problem, TwoClassProblem) or self._single_columns or problem.alpha == 0:
             return None
         return Turned.of(problem.data)
 

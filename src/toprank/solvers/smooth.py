@@ -17,7 +17,7 @@ from toprank.solvers.bounded import bounded_lbfgs, bounded_newton
 from toprank.solvers.coordinate import coordinate
 from toprank.solvers.lbfgs import ROUND_UP_TO, gradient_leg, lbfgs
 from toprank.solvers.newton import newton
-from toprank.solvers.result import LEFT, Callback, Log, Result, largest
+from toprank.solvers.result import LEFT, STUCK, Callback, Log, Result, largest
 from toprank.solvers.separated import along_penalties, leaves
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ class _Way:
             **(leaves(problem, self.minimiser, warm=not self.far) if watched else {}),
         )
         log.history += result.history
-        if result.message == LEFT:
+        far_out = watched and result.message == STUCK and result.value < problem.apart_below
+        if result.message == LEFT or far_out:
             raise _FarOut
         return result
 
