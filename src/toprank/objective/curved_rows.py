@@ -148,8 +148,9 @@ def curved_rows(
     tilts : pair of floats
         Those of the positives and the negatives.
     most, few : int
-        Rows, at the most; and how many of them where more than these bend it beside the penalty: no
-        number of rows tells all of the curvature there, and every iteration takes longer for them.
+        Rows, at the most. Where more than ``most`` bend the objective beside the penalty, only
+        ``few`` are taken: they cannot tell all of the curvature, and every iteration takes longer
+        for each of them.
     alpha : float
         The penalty: rows that bend the objective much less than this are left out.
     exact : bool

@@ -470,8 +470,8 @@ class SweptProblem(TwoClassProblem):
         return max(1, min(_CURVED_ROWS, fit))
 
     @property
-    def _curved_as_cheaply(self) -> int:
-        """Rows whose pairs are no more than the entries that a gradient reads."""
+    def _curved_at_the_price_of_a_gradient(self) -> int:
+        """Rows, at the most, whose pairs are no more than the entries that a gradient reads."""
         if not self.data.sparse:
             return self._most_curved
         stored: int = self.data.source.stored  # type: ignore[attr-defined]
@@ -488,7 +488,7 @@ class SweptProblem(TwoClassProblem):
         weighing = of or self
         alpha = 0.0 if exact else max(self.alpha, weighing.alpha)
         slopes = weighing.row_slopes(coef)
-        rows = self._most_curved, self._curved_as_cheaply
+        rows = self._most_curved, self._curved_at_the_price_of_a_gradient
         return curved_rows(self.data, slopes, self.tilts[0], *rows, alpha, exact=exact)
 
     def bound_of_largest(self, coef: FloatArray) -> float:

@@ -57,7 +57,7 @@ class LinearProblem(ABC, Generic[Data]):
     looks_ahead: bool = False
     #: Whether there are `curved_rows`.
     tells_by_rows: bool = False
-    #: Whether none of a dense table's rows need be left out then.
+    #: Whether the table is dense and all of its rows are few enough for them.
     all_rows_tell: bool = False
     #: Whether these are of all rows, dense, few, and fewer than the columns.
     fewer_rows: bool = False

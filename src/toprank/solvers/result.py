@@ -101,7 +101,7 @@ class Problem(SmoothProblem, Protocol):
 
     @property
     def all_rows_tell(self) -> bool:
-        """Whether none of a dense table's rows need be left out then."""
+        """Whether the table is dense and all of its rows are few enough for `curved_rows`."""
 
     def bound_by(self, smooth: Any, coef: FloatArray) -> float:
         """Return a lower bound on the minimum, from where a smooth problem was solved."""

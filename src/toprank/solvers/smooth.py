@@ -97,7 +97,10 @@ class _Way:
         *,
         logged: bool = True,
     ) -> Result:
-        """Run the solver; leave with what it has reached where the classes are told apart."""
+        """Run the solver; leave with what it has reached where the classes are told apart.
+
+        That is also where rounding stops it below the values that only such classes have.
+        """
         log = self.log if logged else Log()
         watched = logged and self._may_leave(problem)
         result = self.minimiser(
